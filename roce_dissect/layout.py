@@ -1,0 +1,67 @@
+"""The row of header words between the kernel's walker and its columns.
+
+A row is `WORDS` unsigned 64-bit words in native order. Headers are loaded big-endian into whole words, so that each
+field is one (word, shift, mask): see `roce_dissect.columns`. What IPv4, IPv6 and GRH have in common is brought to one
+place here, so that ``dscp`` or ``src`` is one column whatever the version. Words from `COMMON` on are rare and only
+cleared where the row's previous packet had used them.
+
+The names are C constants in the compiled kernel: ``tools/make_pxd.py`` writes ``kernel.pxd`` from this file.
+"""
+
+from __future__ import annotations
+
+from roce_dissect.spec.headers import *  # noqa: F403  (the presence bits belong to the layout)
+from roce_dissect.spec.headers import (
+    HAS_ATOMIC_ACK_ETH,
+    HAS_ATOMIC_ETH,
+    HAS_DETH,
+    HAS_FETH,
+    HAS_IETH,
+    HAS_RDETH,
+    HAS_XRCETH,
+)
+
+# -- words of a row
+TIME = 0  # ns since the epoch
+FRAME = 1  # file << 40 | frame number
+LENGTHS = 2  # captured << 32 | on the wire
+STATE = 3  # presence << 32 | version << 8 | status
+PAYLOAD = 4  # payload length << 32 | offset in the frame where decoding stopped
+OFFSET = 5  # of the frame in the batch's bytes
+HOSTS = 6  # code of the source << 32 | code of the destination
+ETH = 7  # bytes 0-7; bytes 6-13
+VLAN = 9  # second TCI << 16 | first TCI
+NET = 10  # traffic class << 56 | TTL << 48 | IPv4 identification << 32 | flow label
+CHECK = 11  # IP total or payload length << 32 | ICRC as zlib computes it
+UDP = 12
+BTH = 13  # bytes 0-7; bytes 4-11
+RETH = 15  # virtual address; R_Key << 32 | DMA length (AtomicETH: the length is 0)
+ACK = 17  # AETH << 32 | ImmDt
+COMMON = 18
+DETH = 18
+KEYS = 19  # XRCETH << 32 | IETH
+ATOMIC = 20  # swap or add; compare
+ATOMIC_ACK = 22
+RDETH = 23  # RDETH << 32 | FETH
+WORDS = 24
+
+#: Headers whose words are rare.
+RARE = HAS_RDETH | HAS_DETH | HAS_XRCETH | HAS_FETH | HAS_ATOMIC_ETH | HAS_ATOMIC_ACK_ETH | HAS_IETH
+#: Header chain of an opcode that does not exist.
+UNKNOWN_OPCODE = 0x8000
+
+# -- the kernel's tallies: what the frames were (a RoCE frame is a row; the others are only counted)
+TALLY_ROCE = 0
+TALLY_CUT = 1  # too short to tell
+TALLY_FRAGMENT = 2  # an IP fragment other than the first
+TALLY_MALFORMED = 3  # a length or version that contradicts itself, below UDP
+TALLY_LINK = 4  # a link type that is not decoded
+TALLY_ARP = 5
+TALLY_MAC_CONTROL = 6
+TALLY_LLDP = 7
+TALLY_TCP = 8
+TALLY_UDP = 9  # another port
+TALLY_ICMP = 10
+TALLY_IP = 11  # another protocol
+TALLY_ETHERNET = 12  # another Ethertype
+TALLIES = 16

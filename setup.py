@@ -1,0 +1,28 @@
+"""The compiled kernels. Everything else is in pyproject.toml.
+
+Each kernel is one source in Cython's pure-Python mode: compiled where a C compiler is at hand, interpreted as it stands
+where not (``optional=True``: a failed build is no failed installation). -O3 matters: -O2 is 60 % slower here.
+"""
+
+import os
+
+from Cython.Build import cythonize
+from setuptools import Extension, setup
+
+KERNELS = (
+    "roce_dissect.capture.records",
+    "roce_dissect.decode.kernel",
+    "roce_dissect.flows.tracker",
+)
+FLAGS = ["/O2"] if os.name == "nt" else ["-O3"]
+
+setup(
+    ext_modules=cythonize(
+        [
+            Extension(name, [name.replace(".", "/") + ".py"], extra_compile_args=FLAGS, optional=True)
+            for name in KERNELS
+        ],
+        build_dir="build/cython",
+        language_level=3,
+    )
+)
