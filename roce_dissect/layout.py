@@ -50,6 +50,13 @@ RARE = HAS_RDETH | HAS_DETH | HAS_XRCETH | HAS_FETH | HAS_ATOMIC_ETH | HAS_ATOMI
 #: Header chain of an opcode that does not exist.
 UNKNOWN_OPCODE = 0x8000
 
+# -- status of a row: `roce_dissect.terms.Status` as C constants
+STATUS_OK = 0
+STATUS_CUT = 1
+STATUS_MALFORMED = 2
+STATUS_UNKNOWN_OPCODE = 3
+STATUS_UNKNOWN_VERSION = 4
+
 # -- the kernel's tallies: what the frames were (a RoCE frame is a row; the others are only counted)
 TALLY_ROCE = 0
 TALLY_CUT = 1  # too short to tell

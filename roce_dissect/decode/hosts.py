@@ -1,0 +1,89 @@
+"""The hosts table: addresses to small codes and back.
+
+An address is 128 bits in two words; an IPv4 address is its IPv4-mapped form, so that a GID ``::ffff:a.b.c.d`` and
+``a.b.c.d`` are one host. The kernel enters new addresses; this side owns the tables, grows them and prints them.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+
+import numpy as np
+
+__all__ = ["MAX_HOSTS", "HostTable", "address_text"]
+
+#: Rows beyond which no new host is entered (a capture with so many is an attack or a scan): code 0 stands for the rest.
+MAX_HOSTS = 1 << 20
+_MAPPED = 0xFFFF << 32
+#: What code 0 prints as.
+OVERFLOW_TEXT = "(too many hosts)"
+
+
+def address_text(high: int, low: int) -> str:
+    """Text of an address given as two 64-bit words; an IPv4-mapped one as IPv4."""
+    if high == 0 and low >> 32 == 0xFFFF:
+        return str(ipaddress.IPv4Address(low & 0xFFFFFFFF))
+    return str(ipaddress.IPv6Address(high << 64 | low))
+
+
+class HostTable:
+    """Addresses in the order in which they were first seen.
+
+    Attributes
+    ----------
+    words : numpy.ndarray
+        uint64[capacity, 2], the addresses; row 0 is reserved.
+    slots : numpy.ndarray
+        int32[power of two], hash slots; only the kernel reads them.
+    used : numpy.ndarray
+        int64[1], rows in use.
+    """
+
+    def __init__(self, capacity: int = 1 << 15) -> None:
+        self.words = np.zeros((capacity, 2), np.uint64)
+        self.slots = np.zeros(capacity * 2, np.int32)
+        self.used = np.ones(1, np.int64)
+        self._texts: list[str] = [OVERFLOW_TEXT]
+
+    def __len__(self) -> int:
+        return int(self.used[0])
+
+    def ensure(self, new_rows: int) -> bool:
+        """Make room for so many new rows, up to `MAX_HOSTS`. Returns whether the tables were replaced."""
+        capacity = len(self.words)
+        if len(self) + new_rows <= capacity or capacity >= MAX_HOSTS:
+            return False
+        while capacity < len(self) + new_rows and capacity < MAX_HOSTS:
+            capacity *= 2
+        words = np.zeros((capacity, 2), np.uint64)
+        words[: len(self)] = self.words[: len(self)]
+        self.words = words
+        self.slots = np.zeros(capacity * 2, np.int32)
+        last = len(self.slots) - 1
+        used = words[1 : len(self)]
+        for row, slot in enumerate(_hash(used[:, 0], used[:, 1]) & last, start=1):
+            at = int(slot)
+            while self.slots[at]:
+                at = (at + 1) & last
+            self.slots[at] = row + 1
+        return True
+
+    def texts(self) -> list[str]:
+        """Printed address of every row so far; the list is the table's own and grows."""
+        for high, low in self.words[len(self._texts) : len(self)].tolist():
+            self._texts.append(address_text(high, low))
+        return self._texts
+
+    def code(self, address: str) -> int:
+        """Row of an address given as text, -1 where it was not seen."""
+        value = int(ipaddress.ip_address(address))
+        high, low = (value >> 64, value & (1 << 64) - 1) if ":" in address else (0, value | _MAPPED)
+        found = np.flatnonzero((self.words[: len(self), 0] == high) & (self.words[: len(self), 1] == low))
+        return int(found[0]) if len(found) else -1
+
+
+def _hash(high: np.ndarray, low: np.ndarray) -> np.ndarray:
+    """The kernel's hash of an address before it is cut to the table's size (a test compares)."""
+    with np.errstate(over="ignore"):
+        mixed = (high ^ (low >> np.uint64(7)) ^ (low << np.uint64(15))) * np.uint64(0x9E3779B97F4A7C15)
+    return (mixed >> np.uint64(40)).astype(np.int64)

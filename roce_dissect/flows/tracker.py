@@ -1,0 +1,1032 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
+"""PSN tracker: packets in order -> verdicts, state per stream, sparse events.
+
+One source, two forms: compiled by Cython, or interpreted as it stands. A plain next request costs one look-up and a few
+additions; everything else goes to small functions. The rules are those of `docs/semantics.md`; this file only says how.
+
+PSNs are unwrapped: 24 bits on the wire become integers that never wrap, beginning at 2**24 so that differences stay
+positive. All integers are signed 64-bit. Where C would wrap and Python would not (the hash), the source masks.
+"""
+
+from __future__ import annotations
+
+import cython
+
+COMPILED = cython.compiled
+
+if not cython.compiled:  # compiled: the same names are C enums in tracker.pxd
+    from roce_dissect.flows.states import *  # noqa: F403
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def distance(psn: cython.longlong, reference: cython.longlong) -> cython.longlong:
+    """Signed way from `reference` (unwrapped) to `psn` (24 bits or unwrapped)."""
+    return ((psn - reference + 0x800000) & 0xFFFFFF) - 0x800000
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(-1, check=False)
+def hash_key(hosts: cython.ulonglong, qp: cython.ulonglong) -> cython.longlong:
+    """Mix a key into 24 bits. C drops what exceeds 64 bits, Python does not: hence the mask, which costs C nothing."""
+    golden: cython.ulonglong = 0x9E3779B97F4A7C15  # typed: as an operand, a literal above 2**31 is a Python object
+    low64: cython.ulonglong = 0xFFFFFFFFFFFFFFFF
+    mixed: cython.ulonglong = ((hosts ^ (hosts >> 29) ^ (qp << 20)) & low64) * golden & low64
+    return mixed >> 40
+
+
+@cython.final
+@cython.cclass
+class Tracker:
+    """Tables are the caller's arrays (see `states`), so that Python can read, store and share them."""
+
+    slots: cython.int[::1]
+    classes: cython.const[cython.ushort][::1]
+    streams: cython.longlong[:, ::1]
+    pairs: cython.longlong[:, ::1]
+    holes: cython.longlong[:, ::1]
+    recent: cython.longlong[:, ::1]
+    events: cython.longlong[:, ::1]
+    counts: cython.longlong[::1]
+    # the packet at hand
+    frame: cython.longlong
+    time: cython.longlong
+    missing: cython.longlong
+    extended: cython.longlong
+
+    def __init__(self, slots, classes, streams, pairs, holes, recent, events, counts):
+        self.slots = memoryview(slots)
+        self.classes = memoryview(classes)
+        self.streams = memoryview(streams)
+        self.pairs = memoryview(pairs)
+        self.holes = memoryview(holes)
+        self.recent = memoryview(recent)
+        self.events = memoryview(events)
+        self.counts = memoryview(counts)
+        self.frame = 0
+        self.time = 0
+        self.missing = 0
+        self.extended = -1
+        if (
+            self.classes.shape[0] != 256
+            or self.streams.shape[1] != STREAM_WORDS
+            or self.counts.shape[0] != COUNTS
+            or self.pairs.shape[1] != PAIR_WORDS
+            or self.holes.shape[1] != HOLE_WORDS
+            or self.recent.shape[1] != RECENT_WORDS
+            or self.events.shape[1] != EVENT_WORDS
+        ):
+            raise ValueError("a table has the wrong shape")
+        for size in (self.slots.shape[0], self.pairs.shape[0], self.recent.shape[0]):
+            if size & (size - 1):
+                raise ValueError("slots, pairs and recent: powers of two")
+        if self.slots.shape[0] <= self.streams.shape[0] or self.pairs.shape[0] <= self.streams.shape[0]:
+            raise ValueError("slots and pairs: more than there are streams")
+        if self.counts[HOLES_USED] < 1:
+            raise ValueError("hole 0 is the end of every list, so one is in use from the beginning")
+
+    # -- tables ----------------------------------------------------------------------------------------------------
+
+    @cython.cfunc
+    @cython.inline
+    @cython.nogil
+    @cython.exceptval(-2, check=False)
+    def find_stream(
+        self, hosts: cython.longlong, qp: cython.longlong, source: cython.longlong, enter: cython.bint
+    ) -> cython.Py_ssize_t:
+        """Stream of a key, entered if it is new and wanted; -1 where there is none or no room."""
+        last: cython.Py_ssize_t = self.slots.shape[0] - 1
+        slot: cython.Py_ssize_t = hash_key(hosts, qp ^ (source << 24)) & last
+        stream: cython.Py_ssize_t
+        while self.slots[slot] != 0:
+            stream = self.slots[slot] - 1
+            if (
+                self.streams[stream, KEY_QP] == qp
+                and self.streams[stream, KEY_HOSTS] == hosts
+                and self.streams[stream, KEY_SOURCE] == source
+            ):
+                return stream
+            slot = (slot + 1) & last
+        if not enter or self.counts[STREAMS_USED] >= self.streams.shape[0]:
+            return -1
+        return self.enter_stream(hosts, qp, source, slot, 1)
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(-2, check=False)
+    def enter_stream(
+        self,
+        hosts: cython.longlong,
+        qp: cython.longlong,
+        source: cython.longlong,
+        slot: cython.Py_ssize_t,
+        life: cython.longlong,
+    ) -> cython.Py_ssize_t:
+        """A new stream in a slot, first in the list of its host pair; the caller has made sure of room."""
+        stream: cython.Py_ssize_t = self.counts[STREAMS_USED]
+        pair: cython.Py_ssize_t = self.find_pair(hosts)
+        self.counts[STREAMS_USED] += 1
+        self.slots[slot] = stream + 1
+        self.streams[stream, KEY_HOSTS] = hosts
+        self.streams[stream, KEY_QP] = qp
+        self.streams[stream, KEY_SOURCE] = source
+        self.streams[stream, LIFE] = life
+        self.streams[stream, FIRST_FRAME] = self.frame
+        self.streams[stream, FIRST_TIME] = self.time
+        self.streams[stream, LAST_FRAME] = self.frame
+        self.streams[stream, LAST_TIME] = self.time
+        self.streams[stream, PAIR] = pair
+        self.streams[stream, NEXT_IN_PAIR] = self.pairs[pair, PAIR_HEAD]
+        self.pairs[pair, PAIR_HEAD] = stream + 1
+        return stream
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(-2, check=False)
+    def new_life(self, old: cython.Py_ssize_t) -> cython.Py_ssize_t:
+        """A new stream in place of `old`; `old` itself where there is no room. Its peer's life ends with it."""
+        last: cython.Py_ssize_t = self.slots.shape[0] - 1
+        qp: cython.longlong = self.streams[old, KEY_QP]
+        source: cython.longlong = self.streams[old, KEY_SOURCE]
+        slot: cython.Py_ssize_t = hash_key(self.streams[old, KEY_HOSTS], qp ^ (source << 24)) & last
+        stream: cython.Py_ssize_t
+        peer: cython.Py_ssize_t = self.streams[old, PEER] - 1
+        if self.counts[STREAMS_USED] >= self.streams.shape[0]:
+            return old
+        while self.slots[slot] != old + 1:
+            slot = (slot + 1) & last
+        self.close_run(old)
+        stream = self.enter_stream(
+            self.streams[old, KEY_HOSTS], qp, source, slot, self.streams[old, LIFE] + 1
+        )
+        self.streams[old, FLAGS] |= EXPIRED
+        self.forget_holes(old, self.streams[old, NEXT])
+        if peer >= 0:
+            self.streams[peer, FLAGS] |= EXPIRED
+        return stream
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(-1, check=False)
+    def find_pair(self, hosts: cython.longlong) -> cython.Py_ssize_t:
+        """Host pair of a key, either direction; the table is its own hash and never full (`__init__`)."""
+        source: cython.longlong = hosts >> 32
+        destination: cython.longlong = hosts - (source << 32)
+        last: cython.Py_ssize_t = self.pairs.shape[0] - 1
+        key: cython.longlong = (
+            (source << 32) | destination if source < destination else (destination << 32) | source
+        ) + 1
+        pair: cython.Py_ssize_t = hash_key(key, 0) & last
+        while self.pairs[pair, PAIR_HOSTS] != 0:
+            if self.pairs[pair, PAIR_HOSTS] == key:
+                return pair
+            pair = (pair + 1) & last
+        self.pairs[pair, PAIR_HOSTS] = key
+        return pair
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(-1, check=False)
+    def emit(
+        self,
+        kind: cython.longlong,
+        stream: cython.Py_ssize_t,
+        psn: cython.longlong,
+        count: cython.longlong,
+        value: cython.longlong,
+    ) -> cython.int:
+        """Append an event about the packet at hand; `track` has made sure of room."""
+        event: cython.Py_ssize_t = self.counts[EVENTS_USED]
+        self.events[event, EVENT_KIND] = kind
+        self.events[event, EVENT_STREAM] = stream
+        self.events[event, EVENT_FRAME] = self.frame
+        self.events[event, EVENT_LAST_FRAME] = self.frame
+        self.events[event, EVENT_TIME] = self.time
+        self.events[event, EVENT_LAST_TIME] = self.time
+        self.events[event, EVENT_PSN] = psn & 0xFFFFFF
+        self.events[event, EVENT_COUNT] = count
+        self.events[event, EVENT_STALL] = 0
+        self.events[event, EVENT_VALUE] = value
+        self.counts[EVENTS_USED] = event + 1
+        return 0
+
+    # -- runs ------------------------------------------------------------------------------------------------------
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(-1, check=False)
+    def add_to_run(self, stream: cython.Py_ssize_t, psn: cython.longlong, late: cython.bint) -> cython.int:
+        """A request that does not advance: opens a run or lengthens it."""
+        if self.streams[stream, FLAGS] & RUN_OPEN == 0:
+            self.streams[stream, FLAGS] |= RUN_OPEN
+            self.streams[stream, RUNS] += 1
+            self.streams[stream, RUN_FRAME] = self.frame
+            self.streams[stream, RUN_TIME] = self.time
+            self.streams[stream, RUN_COUNT] = 0
+            self.streams[stream, RUN_LATE] = 0
+            self.streams[stream, RUN_PSN] = psn
+        self.streams[stream, RUN_COUNT] += 1
+        self.streams[stream, RUN_LATE] += late
+        self.streams[stream, RUN_LAST_FRAME] = self.frame
+        self.streams[stream, RUN_LAST_TIME] = self.time
+        return 0
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(-1, check=False)
+    def close_run(self, stream: cython.Py_ssize_t) -> cython.int:
+        """Emit the open run, if there is one."""
+        event: cython.Py_ssize_t = self.counts[EVENTS_USED]
+        stall: cython.longlong
+        if self.streams[stream, FLAGS] & RUN_OPEN == 0:
+            return 0
+        self.streams[stream, FLAGS] &= ~RUN_OPEN
+        stall = self.streams[stream, RUN_LAST_TIME] - self.streams[stream, ADVANCE_TIME]
+        if stall < 0 or self.streams[stream, ADVANCE_TIME] == 0:  # time ran backwards; never advanced
+            stall = 0
+        self.streams[stream, STALL] += stall
+        self.emit(
+            KIND_RESEND,
+            stream,
+            self.streams[stream, RUN_PSN],
+            self.streams[stream, RUN_COUNT],
+            self.streams[stream, RUN_LATE],
+        )
+        self.events[event, EVENT_FRAME] = self.streams[stream, RUN_FRAME]
+        self.events[event, EVENT_LAST_FRAME] = self.streams[stream, RUN_LAST_FRAME]
+        self.events[event, EVENT_TIME] = self.streams[stream, RUN_TIME]
+        self.events[event, EVENT_LAST_TIME] = self.streams[stream, RUN_LAST_TIME]
+        self.events[event, EVENT_STALL] = stall
+        return 0
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(-1, check=False)
+    def add_mark(self, stream: cython.Py_ssize_t, run: cython.Py_ssize_t, kind: cython.longlong) -> cython.int:
+        """A CNP or CE mark (`run`: CNP_RUN or CE_RUN): lengthens its run, or ends that and begins the next."""
+        if self.streams[stream, run + 4] > 0 and self.time - self.streams[stream, run + 3] > RUN_BREAK_NS:
+            self.close_marks(stream, run, kind)
+        if self.streams[stream, run + 4] == 0:
+            self.streams[stream, run] = self.frame
+            self.streams[stream, run + 1] = self.time
+        self.streams[stream, run + 2] = self.frame
+        self.streams[stream, run + 3] = self.time
+        self.streams[stream, run + 4] += 1
+        return 0
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(-1, check=False)
+    def close_marks(self, stream: cython.Py_ssize_t, run: cython.Py_ssize_t, kind: cython.longlong) -> cython.int:
+        """Emit a run of CNPs or CE marks, if there is one."""
+        event: cython.Py_ssize_t = self.counts[EVENTS_USED]
+        if self.streams[stream, run + 4] == 0:
+            return 0
+        self.emit(kind, stream, -1, self.streams[stream, run + 4], 0)
+        self.events[event, EVENT_PSN] = -1
+        self.events[event, EVENT_FRAME] = self.streams[stream, run]
+        self.events[event, EVENT_TIME] = self.streams[stream, run + 1]
+        self.events[event, EVENT_LAST_FRAME] = self.streams[stream, run + 2]
+        self.events[event, EVENT_LAST_TIME] = self.streams[stream, run + 3]
+        self.streams[stream, run + 4] = 0
+        return 0
+
+    # -- holes: what the capture has not seen ------------------------------------------------------------------------
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(-1, check=False)
+    def new_hole(
+        self, stream: cython.Py_ssize_t, start: cython.longlong, stop: cython.longlong, link: cython.longlong
+    ) -> cython.longlong:
+        """A hole before `link` in the stream's list; returns `link` itself when the table is full."""
+        hole: cython.longlong = self.counts[HOLE_FREE]
+        if hole != 0:
+            self.counts[HOLE_FREE] = self.holes[hole, HOLE_LINK]
+        elif self.counts[HOLES_USED] < self.holes.shape[0]:
+            hole = self.counts[HOLES_USED]
+            self.counts[HOLES_USED] = hole + 1
+        else:
+            return link
+        self.streams[stream, HOLE_COUNT] += 1
+        self.holes[hole, HOLE_START] = start
+        self.holes[hole, HOLE_STOP] = stop
+        self.holes[hole, HOLE_LINK] = link
+        return hole
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(-1, check=False)
+    def fill_hole(self, stream: cython.Py_ssize_t, psn: cython.longlong, stop: cython.longlong) -> cython.bint:
+        """Whether `psn` lies in a hole; psn <= x < stop is seen from now on. The list runs from high to low PSNs."""
+        before: cython.longlong = 0
+        hole: cython.longlong = self.streams[stream, HOLE]
+        while hole != 0 and psn < self.holes[hole, HOLE_STOP]:
+            if psn >= self.holes[hole, HOLE_START]:
+                if psn == self.holes[hole, HOLE_START]:
+                    self.holes[hole, HOLE_START] = stop
+                    if stop >= self.holes[hole, HOLE_STOP]:
+                        self.drop_hole(stream, before, hole)
+                elif stop >= self.holes[hole, HOLE_STOP]:
+                    self.holes[hole, HOLE_STOP] = psn
+                else:  # hit in the middle: this one keeps the upper part, a new one behind it the lower
+                    self.holes[hole, HOLE_LINK] = self.new_hole(
+                        stream, self.holes[hole, HOLE_START], psn, self.holes[hole, HOLE_LINK]
+                    )
+                    self.holes[hole, HOLE_START] = stop
+                return True
+            before = hole
+            hole = self.holes[hole, HOLE_LINK]
+        return False
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(-1, check=False)
+    def drop_hole(self, stream: cython.Py_ssize_t, before: cython.longlong, hole: cython.longlong) -> cython.int:
+        """Take a hole out of its stream's list (`before`: the one before it, 0: it is the head) and free it."""
+        if before != 0:
+            self.holes[before, HOLE_LINK] = self.holes[hole, HOLE_LINK]
+        else:
+            self.streams[stream, HOLE] = self.holes[hole, HOLE_LINK]
+        self.holes[hole, HOLE_LINK] = self.counts[HOLE_FREE]
+        self.counts[HOLE_FREE] = hole
+        self.streams[stream, HOLE_COUNT] -= 1
+        return 0
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(-1, check=False)
+    def forget_holes(self, stream: cython.Py_ssize_t, psn: cython.longlong) -> cython.longlong:
+        """Free the holes below `psn`; returns how many PSNs they held."""
+        before: cython.longlong = 0
+        hole: cython.longlong = self.streams[stream, HOLE]
+        held: cython.longlong = 0
+        while hole != 0:
+            if self.holes[hole, HOLE_STOP] <= psn:
+                held += self.holes[hole, HOLE_STOP] - self.holes[hole, HOLE_START]
+                self.drop_hole(stream, before, hole)
+                hole = self.holes[before, HOLE_LINK] if before != 0 else self.streams[stream, HOLE]
+            else:
+                before = hole
+                hole = self.holes[hole, HOLE_LINK]
+        return held
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(-1, check=False)
+    def open_hole(self, stream: cython.Py_ssize_t, start: cython.longlong, stop: cython.longlong) -> cython.int:
+        """Remember a gap. A stream keeps a bounded number: with too many, the older half is forgotten."""
+        hole: cython.longlong
+        kept: cython.int = 1
+        if self.streams[stream, HOLE_COUNT] >= MOST_HOLES:
+            hole = self.streams[stream, HOLE]
+            while kept < MOST_HOLES // 2:
+                hole = self.holes[hole, HOLE_LINK]
+                kept += 1
+            self.forget_holes(stream, self.holes[hole, HOLE_START])
+        if start < stop:
+            self.streams[stream, HOLE] = self.new_hole(stream, start, stop, self.streams[stream, HOLE])
+        return 0
+
+    # -- the responder -----------------------------------------------------------------------------------------------
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(-1, check=False)
+    def respond(self, stream: cython.Py_ssize_t, psn: cython.longlong, stop: cython.longlong) -> cython.longlong:
+        """What a go-back-N responder makes of a request with PSNs psn <= x < stop: one NAK for each episode."""
+        flags: cython.longlong = self.streams[stream, FLAGS]
+        if flags & DEAD:
+            return ACCEPTED_QP_ERROR
+        if psn == self.streams[stream, EXPECTED]:
+            self.streams[stream, EXPECTED] = stop
+            self.streams[stream, FLAGS] = flags & ~NAK_SENT
+            return ACCEPTED_YES
+        if self.streams[stream, BURST_EXPECTED] != self.streams[stream, EXPECTED]:
+            self.streams[stream, BURST_EXPECTED] = self.streams[stream, EXPECTED]
+            self.streams[stream, BURST_DUPLICATES] = self.streams[stream, DUPLICATE_REQUEST]
+            self.streams[stream, BURST_OUT_OF_SEQ] = self.streams[stream, OUT_OF_SEQ_REQUEST]
+        if psn < self.streams[stream, EXPECTED]:
+            self.streams[stream, DUPLICATE_REQUEST] += 1
+            return ACCEPTED_DUPLICATE
+        if flags & NAK_SENT:
+            return ACCEPTED_DISCARDED
+        self.streams[stream, FLAGS] = flags | NAK_SENT
+        self.streams[stream, OUT_OF_SEQ_REQUEST] += 1
+        self.streams[stream, OWED_NAKS] += 1
+        return ACCEPTED_OUT_OF_SEQUENCE
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(-1, check=False)
+    def respond_unreliable(
+        self, stream: cython.Py_ssize_t, psn: cython.longlong, starts: cython.bint
+    ) -> cython.longlong:
+        """UC: after a gap the rest of the message is lost; the next FIRST or ONLY is taken whatever its PSN."""
+        if starts or (psn == self.streams[stream, EXPECTED] and self.streams[stream, FLAGS] & DROPPING == 0):
+            self.streams[stream, EXPECTED] = psn + 1
+            self.streams[stream, FLAGS] &= ~DROPPING
+            return ACCEPTED_YES
+        self.streams[stream, FLAGS] |= DROPPING
+        return ACCEPTED_DISCARDED
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(-1, check=False)
+    def find_peer(self, stream: cython.Py_ssize_t, psn: cython.longlong) -> cython.Py_ssize_t:
+        """The stream whose requests a response with this PSN answers: the only one that asked for it, plus 1; else 0."""
+        hosts: cython.longlong = self.streams[stream, KEY_HOSTS]
+        source: cython.longlong = hosts >> 32
+        reverse: cython.longlong = ((hosts - (source << 32)) << 32) | source
+        found: cython.Py_ssize_t = 0
+        looked_at: cython.int = 0
+        other: cython.Py_ssize_t = self.pairs[self.streams[stream, PAIR], PAIR_HEAD] - 1
+        top: cython.longlong
+        behind: cython.longlong
+        while other >= 0 and looked_at < MOST_CANDIDATES:
+            if (
+                self.streams[other, KEY_HOSTS] == reverse
+                and self.streams[other, PEER] == 0
+                and self.streams[other, FLAGS] & (STARTED | EXPIRED) == STARTED
+                and self.classes[self.streams[other, OPCODE] & 255] & UNRELIABLE == 0
+            ):
+                top = self.streams[other, NEXT] + self.streams[other, SLACK]
+                behind = -distance(psn, top)
+                if 0 < behind <= top - self.streams[other, FIRST_PSN]:
+                    if found != 0:
+                        return 0
+                    found = other + 1
+            looked_at += 1
+            other = self.streams[other, NEXT_IN_PAIR] - 1
+        return found
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(-1, check=False)
+    def link(self, one: cython.Py_ssize_t, other: cython.Py_ssize_t, evidence: cython.longlong) -> cython.int:
+        """Make two streams the two directions of one connection."""
+        self.streams[one, PEER] = other + 1
+        self.streams[other, PEER] = one + 1
+        self.streams[one, PAIRED] = evidence
+        self.streams[other, PAIRED] = evidence
+        return 0
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(-1, check=False)
+    def judge_response(
+        self, stream: cython.Py_ssize_t, psn: cython.longlong, opcode: cython.int, payload: cython.longlong
+    ) -> cython.longlong:
+        """Verdict of a response in the responder's own space; sets `extended` and `missing`."""
+        kind: cython.int = self.classes[opcode & 255]
+        following: cython.longlong = self.streams[stream, RESPONSE_NEXT]
+        peer: cython.Py_ssize_t = self.streams[stream, PEER] - 1
+        ahead: cython.longlong
+        verdict: cython.longlong = VERDICT_NEW
+        if following == 0:
+            verdict = VERDICT_FIRST
+            if self.streams[stream, REQUESTS] == 0:
+                self.streams[stream, OPCODE] = opcode  # the first packet may have been a CNP
+            following = psn + 0x1000000
+            if peer >= 0 and self.streams[peer, FLAGS] & STARTED:  # unwrapped beside the requests
+                following = self.streams[peer, NEXT] + distance(psn, self.streams[peer, NEXT])
+        ahead = distance(psn, following)
+        self.extended = following + ahead
+        if ahead < 0:
+            return VERDICT_RESENT
+        if kind & CONTINUES and ahead > 0 and kind & READ_RESPONSE and ahead < IMPOSSIBLE:
+            verdict = VERDICT_GAP
+            self.missing = ahead
+            self.streams[stream, RESPONSE_GAPS] += ahead
+            self.emit(KIND_GAP, stream, following, ahead, 1)
+        self.streams[stream, RESPONSE_NEXT] = self.extended + 1
+        if kind & READ_RESPONSE:
+            self.streams[stream, GOODPUT_BYTES] += payload
+        return verdict
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(-1, check=False)
+    def hear(
+        self, stream: cython.Py_ssize_t, psn: cython.longlong, kind: cython.int, syndrome: cython.int
+    ) -> cython.int:
+        """Link the stream to the one it answers, and correct the model of that responder by what it says.
+
+        A responder names its own position: an ACK the last PSN it took, a NAK the PSN it expects. `syndrome` is -1 for
+        a response whose AETH was cut or that has none.
+        """
+        peer: cython.Py_ssize_t = self.streams[stream, PEER] - 1
+        says: cython.int = (syndrome >> 5) & 3 if syndrome >= 0 else 0
+        tries: cython.longlong
+        beyond: cython.longlong
+        if peer < 0:
+            tries = self.streams[stream, PEER_TRIES] + 1
+            self.streams[stream, PEER_TRIES] = tries
+            if says == 0 and tries & (tries - 1):  # the 1st, 2nd, 4th, 8th ... response: a one-sided capture stays cheap
+                return 0
+            peer = self.find_peer(stream, psn) - 1
+            if peer < 0:
+                return 0
+            self.link(stream, peer, PAIRED_BY_PSN)
+        if syndrome < 0 and kind & ACKNOWLEDGES or self.streams[peer, FLAGS] & (STARTED | EXPIRED) != STARTED:
+            return 0
+        psn = self.streams[peer, EXPECTED] + distance(psn, self.streams[peer, EXPECTED])
+        if says == 0:
+            if kind & ACKNOWLEDGES == 0:
+                return 0  # READ RESPONSE MIDDLE: its FIRST has said so
+            beyond = psn + 1 - self.streams[peer, EXPECTED]
+            if (
+                0 < beyond <= self.streams[peer, SLACK]
+                and self.streams[peer, EXPECTED] == self.streams[peer, NEXT]
+            ):
+                self.streams[peer, EXPECTED] += beyond  # an answer inside a READ whose range was not known
+                self.streams[peer, NEXT] += beyond
+                self.streams[peer, SLACK] -= beyond
+            elif 0 < beyond < IMPOSSIBLE:  # it has what the capture missed, so there was nothing to complain of
+                self.resume(peer, psn + 1)
+        elif says == 1:
+            self.take_back(peer, psn)
+        elif says == 3 and syndrome & 31 == 0:
+            if self.streams[peer, OWED_NAKS] > 0:
+                self.streams[peer, OWED_NAKS] -= 1
+            elif psn - self.streams[peer, EXPECTED] < IMPOSSIBLE:  # the responder missed what passed here
+                self.streams[peer, EXPECTED] = psn
+                self.streams[peer, FLAGS] |= NAK_SENT
+                self.streams[peer, OUT_OF_SEQ_REQUEST] += 1
+        elif says == 3 and syndrome & 31 <= 3:
+            if self.streams[peer, BURST_EXPECTED] > psn:  # refused before the NAK was seen
+                self.streams[peer, DUPLICATE_REQUEST] = self.streams[peer, BURST_DUPLICATES]
+                self.streams[peer, OUT_OF_SEQ_REQUEST] = self.streams[peer, BURST_OUT_OF_SEQ]
+            self.streams[peer, FLAGS] |= DEAD
+        return 0
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(-1, check=False)
+    def take_back(self, stream: cython.Py_ssize_t, psn: cython.longlong) -> cython.int:
+        """RNR NAK: `psn` was not taken, so what followed it was out of sequence."""
+        followers: cython.longlong = self.streams[stream, EXPECTED] - psn - 1
+        if followers < 0 or followers >= IMPOSSIBLE:
+            return 0
+        self.streams[stream, EXPECTED] = psn
+        self.streams[stream, FLAGS] &= ~NAK_SENT
+        if followers > 0:
+            self.streams[stream, OUT_OF_SEQ_REQUEST] += 1
+            self.streams[stream, OWED_NAKS] += 1
+            self.streams[stream, FLAGS] |= NAK_SENT
+        return 0
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(-1, check=False)
+    def resume(self, stream: cython.Py_ssize_t, expected: cython.longlong) -> cython.int:
+        """The responder is further than the model: the capture missed packets. Takes back NAKs that were never seen."""
+        following: cython.longlong = self.streams[stream, NEXT]
+        unseen: cython.longlong = self.forget_holes(stream, expected)
+        if expected > following:
+            unseen += expected - max(following, self.streams[stream, EXPECTED])
+        self.streams[stream, EXPECTED] = expected
+        self.streams[stream, FLAGS] &= ~NAK_SENT
+        self.streams[stream, OUT_OF_SEQ_REQUEST] -= self.streams[stream, OWED_NAKS]
+        self.streams[stream, OWED_NAKS] = 0
+        if unseen > 0:
+            self.streams[stream, UNSEEN_PACKETS] += unseen
+            self.emit(KIND_UNSEEN, stream, expected - 1, unseen, 0)
+        return 0
+
+    # -- requests ----------------------------------------------------------------------------------------------------
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(-1, check=False)
+    def learn_mtu(self, stream: cython.Py_ssize_t, payload: cython.longlong) -> cython.int:
+        """FIRST and MIDDLE packets carry one path MTU."""
+        pair: cython.Py_ssize_t = self.streams[stream, PAIR]
+        if payload > 0:
+            self.streams[stream, MTU] = payload
+            if payload > self.pairs[pair, PAIR_MTU]:
+                self.pairs[pair, PAIR_MTU] = payload
+        return 0
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(-1, check=False)
+    def read_mtu(self, stream: cython.Py_ssize_t) -> cython.longlong:
+        """MTU for a READ's range: the CM's, of the stream, of its peer (the responses), of the host pair; 0: none."""
+        mtu: cython.longlong = self.streams[stream, CM_MTU]
+        if mtu == 0:
+            mtu = self.streams[stream, MTU]
+        if mtu == 0 and self.streams[stream, PEER] != 0:
+            mtu = self.streams[self.streams[stream, PEER] - 1, MTU]
+        if mtu == 0:
+            mtu = self.pairs[self.streams[stream, PAIR], PAIR_MTU]
+        return mtu
+
+    @cython.cfunc
+    @cython.inline
+    @cython.nogil
+    @cython.exceptval(-1, check=False)
+    def is_copy(
+        self, stream: cython.Py_ssize_t, psn: cython.longlong, fingerprint: cython.longlong
+    ) -> cython.bint:
+        """Whether the very same packet passed within the window; remembers this one."""
+        key: cython.longlong = (cython.cast(cython.longlong, stream) << 24) + psn + 1
+        at: cython.Py_ssize_t = (psn + stream * 61) & (self.recent.shape[0] - 1)
+        same: cython.bint = (
+            self.recent[at, RECENT_KEY] == key
+            and self.recent[at, RECENT_PRINT] == fingerprint
+            and self.time - self.recent[at, RECENT_TIME] <= COPY_WINDOW_NS
+            and self.time >= self.recent[at, RECENT_TIME]
+        )
+        self.recent[at, RECENT_KEY] = key
+        self.recent[at, RECENT_PRINT] = fingerprint
+        self.recent[at, RECENT_TIME] = self.time
+        return same
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(-2, check=False)
+    def next_life_if_due(self, stream: cython.Py_ssize_t, psn: cython.longlong) -> cython.Py_ssize_t:
+        """The stream itself, or a new life where this request cannot belong to it."""
+        ahead: cython.longlong = distance(psn, self.streams[stream, NEXT])
+        fits: cython.bint
+        if self.streams[stream, FLAGS] & STARTED == 0 or 0 <= ahead <= self.streams[stream, SLACK]:
+            return stream
+        fits = -IMPOSSIBLE < ahead < IMPOSSIBLE
+        if self.streams[stream, FLAGS] & CLOSED:
+            fits = fits and ahead < 0 and self.streams[stream, NEXT] + ahead >= self.streams[stream, FIRST_PSN]
+        if fits:
+            return stream
+        return self.new_life(stream)
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(-1, check=False)
+    def judge(
+        self,
+        stream: cython.Py_ssize_t,
+        psn: cython.longlong,
+        span: cython.longlong,
+        slack: cython.longlong,
+        opcode: cython.int,
+        copy: cython.bint,
+        payload: cython.longlong,
+    ) -> cython.longlong:
+        """A request that is not plainly next. Returns verdict | accepted << 8; sets `extended` and `missing`."""
+        kind: cython.int = self.classes[opcode & 255]
+        verdict: cython.longlong = VERDICT_NEW
+        accepted: cython.longlong
+        ahead: cython.longlong
+        before: cython.longlong = self.streams[stream, SLACK]
+        if self.streams[stream, FLAGS] & STARTED == 0:
+            self.streams[stream, FLAGS] |= STARTED
+            self.streams[stream, OPCODE] = opcode  # the first packet may have been a CNP
+            psn += 0x1000000
+            self.streams[stream, FIRST_PSN] = psn
+            self.streams[stream, EXPECTED] = psn
+            self.streams[stream, NEXT] = psn
+            verdict = VERDICT_FIRST
+        elif self.streams[stream, FLAGS] & ANNOUNCED:
+            verdict = VERDICT_FIRST
+        self.streams[stream, FLAGS] &= ~ANNOUNCED
+        ahead = distance(psn, self.streams[stream, NEXT])
+        psn = self.streams[stream, NEXT] + ahead
+        self.extended = psn
+        if 0 < ahead <= before:  # inside what the last READ may have taken
+            if self.streams[stream, EXPECTED] == self.streams[stream, NEXT]:
+                self.streams[stream, EXPECTED] = psn
+        elif ahead > 0:
+            verdict = VERDICT_GAP
+            self.missing = ahead - before
+            self.streams[stream, GAPS] += 1
+            self.streams[stream, MISSING] += self.missing
+        elif ahead < 0:
+            verdict = VERDICT_COPY if copy else VERDICT_RESENT
+            if self.streams[stream, HOLE] != 0 and self.fill_hole(stream, psn, psn + span):
+                verdict = VERDICT_LATE
+        if ahead >= 0:
+            self.close_run(stream)
+            if verdict == VERDICT_GAP:
+                self.emit(KIND_GAP, stream, psn - self.missing, self.missing, 0)
+                self.open_hole(
+                    stream, max(psn - self.missing, min(self.streams[stream, EXPECTED], psn)), psn
+                )
+            self.streams[stream, NEXT] = psn + span
+            self.streams[stream, SLACK] = slack
+            self.streams[stream, ADVANCE_TIME] = self.time
+            self.streams[stream, GOODPUT_BYTES] += payload
+        elif verdict == VERDICT_COPY:
+            self.streams[stream, COPIES] += 1
+        else:
+            if verdict == VERDICT_LATE:
+                self.streams[stream, LATE_PACKETS] += 1
+                self.streams[stream, GOODPUT_BYTES] += payload
+            else:
+                self.streams[stream, RESENT_PACKETS] += 1
+            self.add_to_run(stream, psn, verdict == VERDICT_LATE)
+        if kind & UNRELIABLE:
+            accepted = self.respond_unreliable(stream, psn, kind & STARTS != 0)
+        else:
+            accepted = self.respond(stream, psn, psn + span)
+            if (
+                self.streams[stream, NEXT] - self.streams[stream, EXPECTED] > PATIENCE
+                and accepted == ACCEPTED_DISCARDED
+                and ahead >= 0
+            ):
+                self.resume(stream, self.streams[stream, NEXT])
+        return verdict | accepted << 8
+
+    # -- connection management: the caller has read the messages -------------------------------------------------------
+
+    def announce(
+        self,
+        frame: cython.longlong,
+        time: cython.longlong,
+        hosts: cython.longlong,
+        qp: cython.longlong,
+        psn: cython.longlong,
+        mtu: cython.longlong,
+    ):
+        """A handshake told a stream and its first PSN (and path MTU, 0: not told). Returns the stream, -1: no room."""
+        stream: cython.Py_ssize_t
+        if self.counts[EVENTS_USED] + MOST_EVENTS > self.events.shape[0]:
+            raise ValueError("no room for events")
+        self.frame = frame
+        self.time = time
+        stream = self.find_stream(hosts, qp, 0, True)
+        if stream < 0:
+            return -1
+        if self.streams[stream, PACKETS] > 0 or self.streams[stream, FLAGS] != 0:
+            stream = self.new_life(stream)
+            if self.streams[stream, FLAGS] != 0:
+                return -1
+            self.emit(KIND_NEW_LIFE, stream, psn, 0, self.streams[stream, LIFE])
+        psn += 0x1000000
+        self.streams[stream, FIRST_PSN] = psn
+        self.streams[stream, EXPECTED] = psn
+        self.streams[stream, NEXT] = psn
+        self.streams[stream, CM_MTU] = mtu
+        self.streams[stream, FLAGS] = STARTED | ANNOUNCED
+        return stream
+
+    def join(self, one: cython.Py_ssize_t, other: cython.Py_ssize_t):
+        """A handshake told that two streams are one connection."""
+        used: cython.Py_ssize_t = self.counts[STREAMS_USED]
+        if not (0 <= one < used and 0 <= other < used) or one == other:
+            raise ValueError("no such streams")
+        self.link(one, other, PAIRED_BY_CM)
+
+    def close(self, hosts: cython.longlong, qp: cython.longlong):
+        """A teardown named a stream. Returns it, -1 where it is not known."""
+        stream: cython.Py_ssize_t = self.find_stream(hosts, qp, 0, False)
+        if stream >= 0:
+            self.streams[stream, FLAGS] |= CLOSED
+        return stream
+
+    def finish(self, first: cython.Py_ssize_t = 0):
+        """Emit the runs that are still open, from stream `first` on.
+
+        Returns the stream to go on with once the events were drained, or the number of streams when all is done.
+        """
+        stream: cython.Py_ssize_t = first
+        if first < 0:
+            raise ValueError("no such stream")
+        while stream < self.counts[STREAMS_USED]:
+            if self.counts[EVENTS_USED] + MOST_EVENTS > self.events.shape[0]:
+                return stream
+            self.close_run(stream)
+            self.close_marks(stream, CNP_RUN, KIND_CNP)
+            self.close_marks(stream, CE_RUN, KIND_CE)
+            stream += 1
+        return stream
+
+    def track(
+        self,
+        frame_key: cython.const[cython.longlong][::1],
+        time_ns: cython.const[cython.longlong][::1],
+        src: cython.const[cython.uint][::1],
+        dst: cython.const[cython.uint][::1],
+        dest_qp: cython.const[cython.uint][::1],
+        src_qp: cython.const[cython.uint][::1],
+        psn: cython.const[cython.uint][::1],
+        opcode: cython.const[cython.uchar][::1],
+        syndrome: cython.const[cython.uchar][::1],
+        payload_len: cython.const[cython.uint][::1],
+        dma_len: cython.const[cython.uint][::1],
+        wire_len: cython.const[cython.uint][::1],
+        present: cython.const[cython.uint][::1],
+        status: cython.const[cython.uchar][::1],
+        version: cython.const[cython.uchar][::1],
+        ecn: cython.const[cython.uchar][::1],
+        ip_id: cython.const[cython.ushort][::1],
+        icrc: cython.const[cython.uint][::1],
+        udp_sport: cython.const[cython.ushort][::1],
+        bad_icrc: cython.const[cython.uchar][::1],
+        start: cython.Py_ssize_t,
+        stop: cython.Py_ssize_t,
+        out_stream: cython.int[::1],
+        out_role: cython.uchar[::1],
+        out_psn_ext: cython.longlong[::1],
+        out_verdict: cython.uchar[::1],
+        out_accepted: cython.uchar[::1],
+        out_missing: cython.uint[::1],
+    ):
+        """Track packets start <= i < stop, in order.
+
+        `bad_icrc` may be empty; the six ``out`` columns, too, all together. Returns where it stopped: `stop`, or less
+        when the events must be drained first.
+        """
+        packet: cython.Py_ssize_t = start
+        stream: cython.Py_ssize_t
+        fresh: cython.Py_ssize_t
+        kind: cython.int
+        role: cython.int
+        span: cython.longlong
+        slack: cython.longlong
+        mtu: cython.longlong
+        number: cython.longlong
+        payload: cython.longlong
+        flags: cython.longlong
+        judged: cython.longlong
+        room: cython.Py_ssize_t
+        source: cython.longlong
+        fingerprint: cython.longlong
+        copy: cython.bint
+        has_bad: cython.bint = bad_icrc.shape[0] > 0
+        has_out: cython.bint = out_stream.shape[0] > 1
+        if (
+            start < 0
+            or stop > psn.shape[0]
+            or frame_key.shape[0] < stop
+            or time_ns.shape[0] < stop
+            or src.shape[0] < stop
+            or dst.shape[0] < stop
+            or dest_qp.shape[0] < stop
+            or src_qp.shape[0] < stop
+            or opcode.shape[0] < stop
+            or syndrome.shape[0] < stop
+            or payload_len.shape[0] < stop
+            or dma_len.shape[0] < stop
+            or wire_len.shape[0] < stop
+            or present.shape[0] < stop
+            or status.shape[0] < stop
+            or version.shape[0] < stop
+            or ecn.shape[0] < stop
+            or ip_id.shape[0] < stop
+            or icrc.shape[0] < stop
+            or udp_sport.shape[0] < stop
+            or (has_bad and bad_icrc.shape[0] < stop)
+        ):
+            raise ValueError("columns shorter than the packets asked for")
+        if has_out and (
+            out_stream.shape[0] < stop
+            or out_role.shape[0] < stop
+            or out_psn_ext.shape[0] < stop
+            or out_verdict.shape[0] < stop
+            or out_accepted.shape[0] < stop
+            or out_missing.shape[0] < stop
+        ):
+            raise ValueError("out columns shorter than the packets asked for")
+        room = (self.events.shape[0] - self.counts[EVENTS_USED]) // MOST_EVENTS
+        stop = min(stop, start + room)
+        with cython.nogil:
+            while packet < stop:
+                kind = self.classes[opcode[packet]]
+                self.frame = frame_key[packet]
+                self.time = time_ns[packet]
+                self.extended = -1
+                self.missing = 0
+                judged = 0
+                role = ROLE_OTHER
+                stream = -1
+                if (
+                    present[packet] & HAS_BTH == 0
+                    or status[packet] > 1
+                    or kind == 0
+                    or (has_bad and bad_icrc[packet])
+                ):
+                    self.counts[FOREIGN] += 1  # no trustworthy BTH, or an opcode without a meaning
+                else:
+                    source = 0
+                    if kind & DATAGRAM and present[packet] & HAS_DETH:
+                        source = cython.cast(cython.longlong, src_qp[packet]) + 1
+                    stream = self.find_stream(
+                        (cython.cast(cython.longlong, src[packet]) << 32) | dst[packet], dest_qp[packet], source, True
+                    )
+                    if stream >= 0 and self.streams[stream, FLAGS] & EXPIRED:
+                        fresh = self.new_life(stream)
+                        self.streams[fresh, FLAGS] &= ~EXPIRED
+                        stream = fresh
+                    if stream < 0:
+                        self.counts[UNTRACKED] += 1
+                if stream >= 0:
+                    number = psn[packet]
+                    payload = payload_len[packet]
+                    if kind & REQUEST:
+                        role = ROLE_REQUEST
+                        flags = self.streams[stream, FLAGS]
+                        if flags != STARTED or (number - self.streams[stream, NEXT]) & 0xFFFFFF != 0:
+                            fresh = self.next_life_if_due(stream, number)
+                            if fresh != stream:
+                                stream = fresh
+                                self.emit(KIND_NEW_LIFE, stream, number, 0, self.streams[stream, LIFE])
+                    if self.streams[stream, PACKETS] == 0:
+                        self.streams[stream, FIRST_FRAME] = self.frame
+                        self.streams[stream, FIRST_TIME] = self.time
+                        self.streams[stream, OPCODE] = opcode[packet]
+                        self.streams[stream, VERSION] = version[packet]
+                        self.streams[stream, SPORT] = udp_sport[packet]
+                        self.streams[stream, ID_FIRST] = ip_id[packet]
+                    self.streams[stream, PACKETS] += 1
+                    self.streams[stream, BYTES] += wire_len[packet]
+                    self.streams[stream, PAYLOAD_BYTES] += payload
+                    self.streams[stream, LAST_FRAME] = self.frame
+                    self.streams[stream, LAST_TIME] = self.time
+                    if ip_id[packet] != self.streams[stream, ID_FIRST]:
+                        self.streams[stream, ID_VARIES] = 1
+                    if ecn[packet] == 3:
+                        self.streams[stream, CE_PACKETS] += 1
+                        self.add_mark(stream, CE_RUN, KIND_CE)
+                    if kind & FULL and payload != self.streams[stream, MTU]:
+                        self.learn_mtu(stream, payload)
+                    if kind & REQUEST:
+                        self.streams[stream, REQUESTS] += 1
+                        span = 1
+                        slack = 0
+                        if kind & READ:
+                            if present[packet] & HAS_RETH == 0:
+                                slack = UNKNOWN_LENGTH_SLACK
+                            elif dma_len[packet] > 64:
+                                mtu = self.read_mtu(stream)
+                                if mtu > 0:
+                                    span = (cython.cast(cython.longlong, dma_len[packet]) + mtu - 1) // mtu
+                                else:
+                                    slack = (cython.cast(cython.longlong, dma_len[packet]) + 63) // 64 - 1
+                        copy = False
+                        if present[packet] & HAS_IPV4:
+                            fingerprint = cython.cast(cython.longlong, ip_id[packet]) << 32
+                            if present[packet] & HAS_ICRC:
+                                fingerprint |= icrc[packet]
+                            copy = self.is_copy(stream, number, fingerprint) and self.streams[stream, ID_VARIES] != 0
+                        if (
+                            self.streams[stream, FLAGS] == STARTED
+                            and self.streams[stream, NEXT] == self.streams[stream, EXPECTED]
+                            and (number - self.streams[stream, NEXT]) & 0xFFFFFF == 0
+                        ):
+                            self.extended = self.streams[stream, NEXT]
+                            self.streams[stream, NEXT] += span
+                            self.streams[stream, EXPECTED] += span
+                            self.streams[stream, SLACK] = slack
+                            self.streams[stream, ADVANCE_TIME] = self.time
+                            self.streams[stream, GOODPUT_BYTES] += payload
+                            judged = VERDICT_NEW | ACCEPTED_YES << 8
+                        else:
+                            judged = self.judge(stream, number, span, slack, opcode[packet], copy, payload)
+                    elif kind & RESPONSE:
+                        role = ROLE_RESPONSE
+                        self.streams[stream, RESPONSES] += 1
+                        if kind & ACKNOWLEDGES and present[packet] & HAS_AETH:
+                            self.note_answer(stream, number, kind, syndrome[packet])
+                        else:
+                            self.hear(stream, number, kind, -1)
+                        judged = self.judge_response(stream, number, opcode[packet], payload)
+                    elif kind & DATAGRAM:
+                        role = ROLE_DATAGRAM if dest_qp[packet] > 1 else ROLE_MANAGEMENT
+                        self.streams[stream, GOODPUT_BYTES] += payload
+                    elif kind & CONGESTION:
+                        role = ROLE_CNP
+                        self.streams[stream, CNPS] += 1
+                        self.add_mark(stream, CNP_RUN, KIND_CNP)
+                if has_out:
+                    out_stream[packet] = stream
+                    out_role[packet] = role
+                    out_psn_ext[packet] = self.extended
+                    out_verdict[packet] = judged & 255
+                    out_accepted[packet] = judged >> 8
+                    out_missing[packet] = self.missing
+                packet += 1
+        return packet
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(-1, check=False)
+    def note_answer(
+        self, stream: cython.Py_ssize_t, psn: cython.longlong, kind: cython.int, syndrome: cython.int
+    ) -> cython.int:
+        """Count an AETH by what it says, name NAKs as events, and let the model hear it."""
+        says: cython.int = (syndrome >> 5) & 3
+        if says == 0:
+            self.streams[stream, ACKS] += 1
+        elif says == 1:
+            self.streams[stream, RNR_NAKS] += 1
+            self.emit(KIND_RNR_NAK, stream, psn, 1, syndrome)
+        elif says == 3:
+            self.streams[stream, NAKS] += 1
+            if syndrome & 31 == 0:
+                self.streams[stream, SEQUENCE_NAKS] += 1
+            self.emit(KIND_NAK, stream, psn, 1, syndrome)
+        return self.hear(stream, psn, kind, syndrome)
