@@ -15,13 +15,13 @@ from typing import Any
 import scapy.layers.inet6  # binds IPv6, so that v2 over IPv6 is found
 import scapy.layers.vxlan  # noqa: F401  (binds VXLAN, so that RoCE in it is found)
 from scapy.layers.inet import UDP
-from scapy.layers.l2 import CookedLinux, Dot1Q, Ether
+from scapy.layers.l2 import CookedLinux, Ether
 from scapy.packet import Packet, bind_top_down
 
 from roce_dissect.layers.bth import BTH
 from roce_dissect.layers.cnp import CNP
 from roce_dissect.layers.grh import GRH
-from roce_dissect.spec.net import ETHERTYPE_ROCE_V1, PORT_ROCE_V2, PROTO_IBA
+from roce_dissect.spec.net import ETHERTYPE_ROCE_V1, PORT_ROCE_V2
 from roce_dissect.spec.opcodes import Opcode
 
 __all__ = ["bind"]
@@ -35,11 +35,10 @@ def bind() -> None:
     """Bind the layers. Called once, by the import of `roce_dissect.layers`."""
     _first(UDP, BTH, dport=PORT_ROCE_V2)
     bind_top_down(UDP, BTH, dport=PORT_ROCE_V2, sport=_SOURCE_PORT)
-    # Scapy looks in base classes too: Dot1AD has these of Dot1Q, CookedLinuxV2 those of CookedLinux.
-    for link, field in ((Ether, "type"), (Dot1Q, "type"), (CookedLinux, "proto")):
+    # VLAN tags have the bindings of Ether, and CookedLinuxV2 those of CookedLinux.
+    for link, field in ((Ether, "type"), (CookedLinux, "proto")):
         _first(link, GRH, **{field: ETHERTYPE_ROCE_V1})
         bind_top_down(link, GRH, **{field: ETHERTYPE_ROCE_V1})
-    bind_top_down(GRH, BTH, nxt_hdr=PROTO_IBA)
     bind_top_down(BTH, CNP, opcode=int(Opcode["CNP"]), becn=1)
 
 

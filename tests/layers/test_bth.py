@@ -75,6 +75,7 @@ def test_what_is_given_is_kept():
     assert bytes(BTH(pad_count=3, icrc=1) / b"abcd")[-7:] == bytes.fromhex("000000 01000000")
     assert bytes(BTH(pad=b"zz", icrc=b"wire") / b"ab")[12:] == b"abzzwire"
     assert BTH(bytes(BTH(pad=b"zz") / b"ab")).pad_count == 2
+    assert BTH(bytes(BTH(pad=b"z") / b"ab")).pad_count == 1  # wrong, as it was asked for
     assert bytes(BTH(pad_count=0, icrc=b"") / b"abc")[12:] == b"abc"
 
 

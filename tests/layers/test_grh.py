@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from scapy.layers.l2 import Dot1Q, Ether
+from scapy.layers.l2 import CookedLinux, CookedLinuxV2, Dot1Q, Ether
 from scapy.packet import Padding, Raw
 
 from roce_dissect.layers import AETH, BTH, GRH, RETH, CutHeader, ImmDt
@@ -77,6 +77,13 @@ def test_behind_vlan_tags():
     packet = Ether(tagged)
     assert (packet[Dot1Q].vlan, packet[AETH].msn) == (100, 6636321)
     assert bytes(Ether() / Dot1Q() / GRH())[16:18] == bytes.fromhex("8915")
+
+
+@pytest.mark.parametrize("link", [CookedLinux, CookedLinuxV2])
+def test_in_cooked_captures(link):
+    built = bytes(link() / GRH(ACK[14:]))
+    packet = link(built)
+    assert (packet.proto, packet[AETH].msn) == (0x8915, 6636321)
 
 
 def test_another_next_header_is_not_a_bth():
