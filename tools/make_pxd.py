@@ -31,7 +31,7 @@ cdef extern from *:
 
 #: .pxd <- (constants module, text before the enum).
 KERNELS = {
-    "roce_dissect/capture/records.pxd": ("roce_dissect.capture.states", PREFETCH),
+    "roce_dissect/capture/records.pxd": ("roce_dissect.capture.states", ""),
     "roce_dissect/decode/kernel.pxd": ("roce_dissect.layout", PREFETCH),
     "roce_dissect/flows/tracker.pxd": ("roce_dissect.flows.states", ""),
 }

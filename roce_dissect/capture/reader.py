@@ -31,7 +31,7 @@ __all__ = ["NO_PACKET", "Capture", "Records", "open_capture"]
 #: Link type of a record that is no packet but counts as a frame (pcapng custom, journal and Sysdig blocks).
 NO_PACKET = states.NO_PACKET
 
-_BUFFER_BYTES = 1 << 21
+_BUFFER_BYTES = 1 << 22
 _FILE_HEADER = 24  # of a classic pcap file
 
 

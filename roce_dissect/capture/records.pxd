@@ -1,14 +1,4 @@
 # Written by tools/make_pxd.py from roce_dissect.capture.states: change that, not this.
-cdef extern from *:
-    """
-    #if defined(__GNUC__) || defined(__clang__)
-    #define roce_dissect_prefetch(address) __builtin_prefetch(address)
-    #else
-    #define roce_dissect_prefetch(address) ((void)(address))
-    #endif
-    """
-    void prefetch "roce_dissect_prefetch" (const void *address) nogil
-
 cdef enum:
     POSITION = 0
     FORMAT = 1
@@ -48,7 +38,6 @@ cdef enum:
     MAX_LENGTH = 67108864
     MAX_INTERFACES = 65536
     BATCH = 16384
-    AHEAD = 6
     BLOCK_INTERFACE = 1
     BLOCK_OBSOLETE = 2
     BLOCK_SIMPLE = 3

@@ -74,19 +74,6 @@ def load32(data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, little:
 
 
 @cython.cfunc
-@cython.inline
-@cython.nogil
-def note_time(state: cython.longlong[::1], time: cython.longlong) -> cython.int:
-    """Keep the smallest and the greatest time."""
-    if state[TIMED] == 0 or time < state[FIRST_NS]:
-        state[FIRST_NS] = time
-    if state[TIMED] == 0 or time > state[LAST_NS]:
-        state[LAST_NS] = time
-    state[TIMED] += 1
-    return 0
-
-
-@cython.cfunc
 @cython.nogil
 def convert_time(
     interfaces: cython.longlong[:, ::1], row: cython.Py_ssize_t, stamp: cython.ulonglong
@@ -146,6 +133,28 @@ def saturate(value: cython.ulonglong) -> cython.longlong:
 
 @cython.cfunc
 @cython.nogil
+def note(
+    state: cython.longlong[::1],
+    position: cython.Py_ssize_t,
+    sliced: cython.longlong,
+    timed: cython.longlong,
+    first: cython.longlong,
+    last: cython.longlong,
+) -> cython.int:
+    """Add one call's tallies to the state; `first` and `last` are its times where `timed` is not 0."""
+    state[POSITION] = position
+    state[SLICED] += sliced
+    if timed:
+        if state[TIMED] == 0 or first < state[FIRST_NS]:
+            state[FIRST_NS] = first
+        if state[TIMED] == 0 or last > state[LAST_NS]:
+            state[LAST_NS] = last
+        state[TIMED] += timed
+    return 0
+
+
+@cython.cfunc
+@cython.nogil
 def walk_pcap(
     data: cython.const[cython.uchar][::1],
     end: cython.Py_ssize_t,
@@ -161,7 +170,6 @@ def walk_pcap(
     position: cython.Py_ssize_t = state[POSITION]
     count: cython.Py_ssize_t = 0
     room: cython.Py_ssize_t = offset.shape[0]
-    ahead: cython.Py_ssize_t
     captured: cython.longlong
     wire: cython.longlong
     time: cython.longlong
@@ -170,6 +178,9 @@ def walk_pcap(
     most: cython.longlong = state[MAX_CAPTURED]
     link: cython.ushort = cython.cast(cython.ushort, interfaces[0, LINK_TYPE])
     second: cython.longlong = 1000000000
+    sliced: cython.longlong = 0
+    first: cython.longlong = 9223372036854775807
+    last: cython.longlong = -9223372036854775807
     state[NEED] = 0
     while count < room:
         if end - position < RECORD_HEADER:
@@ -182,16 +193,12 @@ def walk_pcap(
         if captured > end - position - RECORD_HEADER:
             state[NEED] = captured + RECORD_HEADER
             break
-        if cython.compiled:
-            ahead = position + (captured + RECORD_HEADER) * AHEAD
-            if ahead < end:
-                prefetch(cython.address(data[ahead]))
         wire = load32(data, position + 12, little)
         # 2**32 seconds and as many microseconds are 4.3e18 ns: fits.
         time = load32(data, position, little) * second + load32(data, position + 4, little) * tick
-        note_time(state, time)
-        if captured < wire:
-            state[SLICED] += 1
+        first = min(first, time)
+        last = max(last, time)
+        sliced += captured < wire
         offset[count] = position + RECORD_HEADER
         cap_len[count] = captured
         wire_len[count] = wire
@@ -200,7 +207,7 @@ def walk_pcap(
         position += RECORD_HEADER + captured
         count += 1
     interfaces[0, FRAMES] += count
-    state[POSITION] = position
+    note(state, position, sliced, count, first, last)
     return count
 
 
@@ -221,7 +228,6 @@ def walk_pcapng(
     position: cython.Py_ssize_t = state[POSITION]
     count: cython.Py_ssize_t = 0
     room: cython.Py_ssize_t = offset.shape[0]
-    ahead: cython.Py_ssize_t
     kind: cython.longlong
     length: cython.longlong  # as the block says
     padded: cython.longlong  # up to the next multiple of 4
@@ -233,6 +239,10 @@ def walk_pcapng(
     stamp: cython.ulonglong
     little: cython.bint = state[LITTLE_ENDIAN] != 0
     known: cython.longlong = state[INTERFACES]
+    timed: cython.longlong = 0
+    sliced: cython.longlong = 0
+    first: cython.longlong = 9223372036854775807
+    last: cython.longlong = -9223372036854775807
     state[NEED] = 0
     while count < room:
         if end - position < 8:
@@ -275,10 +285,6 @@ def walk_pcapng(
                 state[STOP] = FAULT_PACKET
                 state[VALUE] = captured
                 break
-            if cython.compiled:
-                ahead = position + padded * AHEAD
-                if ahead < end:
-                    prefetch(cython.address(data[ahead]))
             wire = load32(data, position + 24, little)
             stamp = (cython.cast(cython.ulonglong, load32(data, position + 12, little)) << 32) | cython.cast(
                 cython.ulonglong, load32(data, position + 16, little)
@@ -289,7 +295,9 @@ def walk_pcapng(
                 time = cython.cast(cython.longlong, stamp) * interfaces[row, FACTOR]
             else:
                 time = convert_time(interfaces, row, stamp)
-            note_time(state, time)
+            first = min(first, time)
+            last = max(last, time)
+            timed += 1
             offset[count] = position + 28
             time_ns[count] = time
         elif kind == BLOCK_SIMPLE:
@@ -336,11 +344,10 @@ def walk_pcapng(
         wire_len[count] = wire
         link_type[count] = cython.cast(cython.ushort, interfaces[row, LINK_TYPE])
         interfaces[row, FRAMES] += 1
-        if captured < wire:
-            state[SLICED] += 1
+        sliced += captured < wire
         position += padded
         count += 1
-    state[POSITION] = position
+    note(state, position, sliced, timed, first, last)
     return count
 
 

@@ -53,7 +53,6 @@ STANDARD_CAPTURED = 262144  # what Wireshark takes for the longest packet of a c
 MAX_LENGTH = 67108864  # 64 MiB: no record and no block may be longer, so that memory stays bounded
 MAX_INTERFACES = 65536  # of one section, for the same reason
 BATCH = 16384  # records of one batch
-AHEAD = 6  # the walker prefetches the header of the record so many on, guessing equal lengths
 
 # -- block types
 BLOCK_INTERFACE = 1
