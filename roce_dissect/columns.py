@@ -15,6 +15,10 @@ from roce_dissect.terms import Accepted, EventKind, PairedBy, Role, Status, Verd
 
 __all__ = ["CONNECTIONS", "COUNTERS", "EVENTS", "HOSTS", "PACKETS", "STREAMS", "Column", "packet_columns"]
 
+#: A frame's key is ``file << FILE_SHIFT | frame``: one integer names a frame among several files, in order.
+FILE_SHIFT = 40
+FRAME_MASK = (1 << FILE_SHIFT) - 1
+
 U1, U2, U3, U4, U6, U8 = (1 << 8 * n for n in (1, 2, 3, 4, 6, 8))
 
 
@@ -38,7 +42,7 @@ class Column:
     field : tuple of (int, int, int), optional
         Word, shift and mask in the kernel's row.
     needs : int
-        Presence bits: the value is missing unless all of them are set... `any_of` names alternatives.
+        Presence bits: the value is missing unless all of them are set.
     any_of : int
         Presence bits of which one is enough.
     terms : type of IntEnum, optional
@@ -154,8 +158,10 @@ _FIGURES = (
     Column("bytes", "int64", "frames on the wire", "bytes"),
     Column("payload_bytes", "int64", "payload of all packets, resent ones too", "bytes"),
     Column("goodput_bytes", "int64", "payload of what was new to the capture point", "bytes"),
+    Column("first_file", "uint16", "file of the first packet"),
     Column("first_frame", "int64", "frame of the first packet"),
     Column("first_time_ns", "int64", "time of the first packet", "ns"),
+    Column("last_file", "uint16", "file of the last packet"),
     Column("last_frame", "int64", "frame of the last packet"),
     Column("last_time_ns", "int64", "time of the last packet", "ns"),
     Column("requests", "int64", "requests", "packets"),
@@ -163,7 +169,7 @@ _FIGURES = (
     Column("gaps", "int64", "requests with verdict gap", "packets"),
     Column("missing_packets", "int64", "PSNs that those gaps left open", "packets"),
     Column("late_packets", "int64", "requests with verdict late", "packets"),
-    Column("resent_packets", "int64", "requests with verdict resent or late while going back", "packets"),
+    Column("resent_packets", "int64", "requests with verdict resent", "packets"),
     Column("copies", "int64", "requests with verdict copy", "packets"),
     Column("resend_runs", "int64", "runs of requests that did not advance"),
     Column("stall_ns", "int64", "time without progress in those runs", "ns"),
@@ -200,11 +206,7 @@ STREAMS = _table(
 _ENDS = ("a", "b")
 _BOTH_WAYS = ("a_to_b", "b_to_a")
 #: Figures of each direction that the connections table repeats.
-PER_DIRECTION = tuple(
-    column
-    for column in _FIGURES
-    if column.name not in {"first_frame", "first_time_ns", "last_frame", "last_time_ns"}
-)
+PER_DIRECTION = tuple(column for column in _FIGURES if not column.name.startswith(("first_", "last_")))
 
 #: Two streams that belong together, one alone, or a CM exchange alone. ``a`` is the end that was seen sending first.
 CONNECTIONS = _table(
@@ -218,6 +220,7 @@ CONNECTIONS = _table(
     Column("confidence", "float64", "how sure the pairing is, 0 to 1"),
     Column("first_file", "uint16", "file of the first frame"),
     Column("first_frame", "int64", "first frame"),
+    Column("last_file", "uint16", "file of the last frame"),
     Column("last_frame", "int64", "last frame"),
     Column("first_time_ns", "int64", "time of the first packet", "ns"),
     Column("last_time_ns", "int64", "time of the last packet", "ns"),
@@ -239,6 +242,7 @@ EVENTS = _table(
     Column("stream", "int32", "stream of the frame, -1: none"),
     Column("file", "uint16", "file of the first frame"),
     Column("frame", "int64", "first frame", "", "frame.number"),
+    Column("last_file", "uint16", "file of the last frame"),
     Column("last_frame", "int64", "last frame of a run"),
     Column("time_ns", "int64", "time of the first frame", "ns"),
     Column("duration_ns", "int64", "from the first to the last frame", "ns"),

@@ -10,7 +10,7 @@ The names are C constants in the compiled kernel: ``tools/make_pxd.py`` writes `
 
 from __future__ import annotations
 
-from roce_dissect.spec.headers import *  # noqa: F403  (the presence bits belong to the layout)
+from roce_dissect.spec.headers import *  # the presence bits belong to the layout
 from roce_dissect.spec.headers import (
     HAS_ATOMIC_ACK_ETH,
     HAS_ATOMIC_ETH,
@@ -20,6 +20,7 @@ from roce_dissect.spec.headers import (
     HAS_RDETH,
     HAS_XRCETH,
 )
+from roce_dissect.spec.net import *  # and the kernel needs the numbers of types, protocols and ports
 
 # -- words of a row
 TIME = 0  # ns since the epoch

@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
-# ruff: noqa: F405, SIM109  (the constants come by a star import; `in` would build a tuple)
+
 # mypy: ignore-errors
 """Records of classic pcap and pcapng in a byte buffer -> arrays of where each frame lies, how long it is, and when.
 
@@ -19,7 +19,7 @@ from __future__ import annotations
 import cython
 
 if not cython.compiled:  # compiled: the same names are C enums in records.pxd, so that they are constants
-    from roce_dissect.capture.states import *  # noqa: F403
+    from roce_dissect.capture.states import *
 
     def piece(data, at, size):
         """data[at:at + size], all of it: a slice alone is cut silently, and a negative index counts from the end."""

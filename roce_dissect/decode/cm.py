@@ -20,7 +20,19 @@ if TYPE_CHECKING:
 __all__ = ["CM_COLUMNS", "Message", "cm_messages"]
 
 #: Columns that finding and reading the datagrams needs.
-CM_COLUMNS = ("opcode", "dest_qp", "src", "dst", "offset", "cap_len", "payload_offset", "frame_key", "time_ns", "status")
+CM_COLUMNS = (
+    "opcode",
+    "dest_qp",
+    "src",
+    "dst",
+    "offset",
+    "cap_len",
+    "payload_offset",
+    "frame_key",
+    "time_ns",
+    "status",
+    "version",
+)
 #: Bytes of a MAD up to the last field read here.
 _NEEDED = {
     spec.CmMessage.REQ: 24 + 51,
@@ -48,6 +60,7 @@ class Message:
     kind: spec.CmMessage
     local_id: int
     remote_id: int
+    version: int
     qpn: int = 0
     starting_psn: int = 0
     mtu: int = 0
@@ -115,5 +128,6 @@ def _read(columns: Mapping[str, np.ndarray], row: int, mad: bytes) -> Message | 
         kind,
         number(spec.MAD_FIELDS["local_id"]),
         number(spec.MAD_FIELDS["remote_id"]) if kind is not spec.CmMessage.REQ else 0,
+        int(columns["version"][row]),
         **more,
     )

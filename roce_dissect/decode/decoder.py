@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from roce_dissect import layout
-from roce_dissect.columns import PACKETS
+from roce_dissect.columns import FILE_SHIFT, PACKETS
 from roce_dissect.decode import kernel as default_kernel
 from roce_dissect.decode.hosts import HostTable
 from roce_dissect.errors import ArgumentError
@@ -24,10 +24,6 @@ __all__ = ["BATCH", "Decoder", "chain_table", "size_table"]
 BATCH = 16384
 #: Rows that the kernel works on at a time: 24 KiB of header words, half of a first-level cache.
 BLOCK = 128
-
-#: What a file's index and a frame number make together.
-FILE_SHIFT = 40
-FRAME_MASK = (1 << FILE_SHIFT) - 1
 
 #: Fields that are no columns for users, but other stages need.
 INTERNAL = {
@@ -68,8 +64,8 @@ class Decoder:
     Attributes
     ----------
     columns : dict of str to numpy.ndarray
-        The columns of the latest batch, each of length `BATCH`; only the rows that `decode` reported are valid, and only
-        until the next call.
+        The columns of the latest batch, each of length `BATCH`; only the rows that `decode` reported are valid, and
+        only until the next call.
     tallies : numpy.ndarray
         int64, frames by kind (``TALLY_*`` of `roce_dissect.layout`).
     """
@@ -104,7 +100,7 @@ class Decoder:
             self._outputs += [self._hand(table), self._hand(matrix)]
 
     def _hand(self, array: np.ndarray) -> np.ndarray | memoryview:
-        """An array as the kernel wants it: interpreted, NumPy's scalars would wrap and overflow; a memoryview's do not."""
+        """An array as the kernel wants it: interpreted, a memoryview, since NumPy's scalars wrap and overflow."""
         return memoryview(array) if self._interpreted else array
 
     def decode(self, records: Records, file: int = 0) -> int:

@@ -10,6 +10,8 @@ import ipaddress
 
 import numpy as np
 
+from roce_dissect.errors import ArgumentError
+
 __all__ = ["MAX_HOSTS", "HostTable", "address_text"]
 
 #: Rows beyond which no new host is entered (a capture with so many is an attack or a scan): code 0 stands for the rest.
@@ -44,6 +46,8 @@ class HostTable:
         self.slots = np.zeros(capacity * 2, np.int32)
         self.used = np.ones(1, np.int64)
         self._texts: list[str] = [OVERFLOW_TEXT]
+        self._entered: dict[str, int] = {}
+        self._rows: dict[tuple[int, int], int] = {}
 
     def __len__(self) -> int:
         return int(self.used[0])
@@ -74,12 +78,30 @@ class HostTable:
             self._texts.append(address_text(high, low))
         return self._texts
 
-    def code(self, address: str) -> int:
-        """Row of an address given as text, -1 where it was not seen."""
-        value = int(ipaddress.ip_address(address))
-        high, low = (value >> 64, value & (1 << 64) - 1) if ":" in address else (0, value | _MAPPED)
-        found = np.flatnonzero((self.words[: len(self), 0] == high) & (self.words[: len(self), 1] == low))
-        return int(found[0]) if len(found) else -1
+    def enter(self, address: str) -> int:
+        """Row of an address given as text, entered if it is new. Only for tables that no kernel fills.
+
+        Raises
+        ------
+        ArgumentError
+            The text is no address.
+        """
+        row = self._entered.get(address)
+        if row is None:
+            try:
+                value = int(ipaddress.ip_address(address))
+            except ValueError as error:
+                raise ArgumentError(f"{address!r} is no IP address") from error
+            words = (value >> 64, value & (1 << 64) - 1) if ":" in address else (0, value | _MAPPED)
+            row = self._rows.setdefault(words, len(self))
+            if row == len(self):
+                self.ensure(1)
+                if row == len(self.words):
+                    return 0
+                self.words[row] = words
+                self.used[0] += 1
+            self._entered[address] = row
+        return row
 
 
 def _hash(high: np.ndarray, low: np.ndarray) -> np.ndarray:

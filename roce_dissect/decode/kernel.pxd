@@ -1,6 +1,13 @@
-# tmp
+# Written by tools/make_pxd.py from roce_dissect.layout: change that, not this.
 cdef extern from *:
-    void prefetch "__builtin_prefetch" (const void *address) nogil
+    """
+    #if defined(__GNUC__) || defined(__clang__)
+    #define roce_dissect_prefetch(address) __builtin_prefetch(address)
+    #else
+    #define roce_dissect_prefetch(address) ((void)(address))
+    #endif
+    """
+    void prefetch "roce_dissect_prefetch" (const void *address) nogil
 
 cdef enum:
     HAS_RDETH = 1
@@ -26,6 +33,31 @@ cdef enum:
     BTH_SIZE = 12
     GRH_SIZE = 40
     ICRC_SIZE = 4
+    LINKTYPE_ETHERNET = 1
+    ETHERTYPE_IPV4 = 2048
+    ETHERTYPE_ARP = 2054
+    ETHERTYPE_VLAN = 33024
+    ETHERTYPE_IPV6 = 34525
+    ETHERTYPE_MAC_CONTROL = 34824
+    ETHERTYPE_QINQ = 34984
+    ETHERTYPE_LLDP = 35020
+    ETHERTYPE_ROCE_V1 = 35093
+    ETHERTYPE_QINQ_OLD = 37120
+    PROTO_HOP_BY_HOP = 0
+    PROTO_ICMP = 1
+    PROTO_TCP = 6
+    PROTO_UDP = 17
+    PROTO_IBA = 27
+    PROTO_ROUTING = 43
+    PROTO_FRAGMENT = 44
+    PROTO_AUTHENTICATION = 51
+    PROTO_ICMPV6 = 58
+    PROTO_DESTINATION = 60
+    PORT_ROCE_V2 = 4791
+    ECN_NOT_ECT = 0
+    ECN_ECT1 = 1
+    ECN_ECT0 = 2
+    ECN_CE = 3
     TIME = 0
     FRAME = 1
     LENGTHS = 2
@@ -69,28 +101,3 @@ cdef enum:
     TALLY_IP = 11
     TALLY_ETHERNET = 12
     TALLIES = 16
-    LINKTYPE_ETHERNET = 1
-    ETHERTYPE_IPV4 = 2048
-    ETHERTYPE_ARP = 2054
-    ETHERTYPE_VLAN = 33024
-    ETHERTYPE_IPV6 = 34525
-    ETHERTYPE_MAC_CONTROL = 34824
-    ETHERTYPE_QINQ = 34984
-    ETHERTYPE_LLDP = 35020
-    ETHERTYPE_ROCE_V1 = 35093
-    ETHERTYPE_QINQ_OLD = 37120
-    PROTO_HOP_BY_HOP = 0
-    PROTO_ICMP = 1
-    PROTO_TCP = 6
-    PROTO_UDP = 17
-    PROTO_IBA = 27
-    PROTO_ROUTING = 43
-    PROTO_FRAGMENT = 44
-    PROTO_AUTHENTICATION = 51
-    PROTO_ICMPV6 = 58
-    PROTO_DESTINATION = 60
-    PORT_ROCE_V2 = 4791
-    ECN_NOT_ECT = 0
-    ECN_ECT1 = 1
-    ECN_ECT0 = 2
-    ECN_CE = 3

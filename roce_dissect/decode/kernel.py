@@ -17,8 +17,7 @@ import cython
 COMPILED = cython.compiled
 
 if not cython.compiled:  # compiled: the same names are C enums in kernel.pxd, so that they are constants
-    from roce_dissect.layout import *  # noqa: F403
-    from roce_dissect.spec.net import *  # noqa: F403
+    from roce_dissect.layout import *
 
     def piece(data, at, size):
         """data[at:at + size], all of it: a slice alone would be cut silently, a negative index counts from the end."""
@@ -471,7 +470,9 @@ class Kernel:
                     and following != PROTO_AUTHENTICATION
                     and following != PROTO_DESTINATION
                 ):
-                    return TALLY_TCP if following == PROTO_TCP else TALLY_ICMP if following == PROTO_ICMPV6 else TALLY_IP
+                    return (
+                        TALLY_TCP if following == PROTO_TCP else TALLY_ICMP if following == PROTO_ICMPV6 else TALLY_IP
+                    )
                 if captured - at < 8:
                     return TALLY_CUT
                 if following == PROTO_AUTHENTICATION:
@@ -490,9 +491,7 @@ class Kernel:
         if tally == TALLY_ROCE:
             self.words[row, HOSTS] = cython.cast(
                 cython.ulonglong, self.find_host(load64(data, base + 8), load64(data, base + 16))
-            ) << 32 | cython.cast(
-                cython.ulonglong, self.find_host(load64(data, base + 24), load64(data, base + 32))
-            )
+            ) << 32 | cython.cast(cython.ulonglong, self.find_host(load64(data, base + 24), load64(data, base + 32)))
         return tally
 
     @cython.cfunc

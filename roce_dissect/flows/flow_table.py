@@ -1,7 +1,7 @@
 """The tracker with its tables: decoded packets in, streams and events kept, in bounded memory.
 
-The tables are allocated at their full size at once: the system hands out their pages only as they are touched, so that a
-small capture stays small, and nothing ever has to grow.
+The tables are allocated at their full size at once: the system hands out their pages only as they are touched, so
+that a small capture stays small, and nothing ever has to grow.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import numpy as np
 from roce_dissect.flows import states
 from roce_dissect.flows import tracker as default_tracker
 from roce_dissect.flows.handshake import Handshakes
-from roce_dissect.spec.opcodes import HEADERS, OPERATIONS, RESPONSES, Transport
 from roce_dissect.spec.headers import HAS_AETH
+from roce_dissect.spec.opcodes import HEADERS, OPERATIONS, RESPONSES, Transport
 
 if TYPE_CHECKING:
     from roce_dissect.decode.cm import Message

@@ -45,6 +45,7 @@ class Exchange:
     a_qp: int
     a_psn: int
     mtu: int
+    version: int
     b_id: int = 0
     b_qp: int = -1
     a_to_b: int = -1
@@ -111,6 +112,7 @@ class Handshakes:
                 message.qpn,
                 message.starting_psn,
                 message.mtu,
+                message.version,
                 last_frame_key=message.frame_key,
                 last_time_ns=message.time_ns,
             )
@@ -141,5 +143,10 @@ class Handshakes:
         exchange.b_id, exchange.b_qp = message.local_id, message.qpn
         self._by_reply[message.src, message.dst, message.local_id] = number
         exchange.a_to_b, exchange.b_to_a = flows.announce(
-            message, exchange.a, exchange.b, (message.qpn, message.starting_psn), (exchange.a_qp, exchange.a_psn), exchange.mtu
+            message,
+            exchange.a,
+            exchange.b,
+            (message.qpn, message.starting_psn),
+            (exchange.a_qp, exchange.a_psn),
+            exchange.mtu,
         )

@@ -1,4 +1,4 @@
-# tmp
+# Written by tools/make_pxd.py from roce_dissect.flows.states: change that, not this.
 cdef enum:
     HAS_AETH = 64
     HAS_BTH = 8388608

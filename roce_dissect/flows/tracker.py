@@ -15,7 +15,7 @@ import cython
 COMPILED = cython.compiled
 
 if not cython.compiled:  # compiled: the same names are C enums in tracker.pxd
-    from roce_dissect.flows.states import *  # noqa: F403
+    from roce_dissect.flows.states import *
 
 
 @cython.cfunc
@@ -160,9 +160,7 @@ class Tracker:
         while self.slots[slot] != old + 1:
             slot = (slot + 1) & last
         self.close_run(old)
-        stream = self.enter_stream(
-            self.streams[old, KEY_HOSTS], qp, source, slot, self.streams[old, LIFE] + 1
-        )
+        stream = self.enter_stream(self.streams[old, KEY_HOSTS], qp, source, slot, self.streams[old, LIFE] + 1)
         self.streams[old, FLAGS] |= EXPIRED
         self.forget_holes(old, self.streams[old, NEXT])
         if peer >= 0:
@@ -438,7 +436,7 @@ class Tracker:
     @cython.nogil
     @cython.exceptval(-1, check=False)
     def find_peer(self, stream: cython.Py_ssize_t, psn: cython.longlong) -> cython.Py_ssize_t:
-        """The stream whose requests a response with this PSN answers: the only one that asked for it, plus 1; else 0."""
+        """The stream whose requests a response with this PSN answers, plus 1: the only one that asked for it; or 0."""
         hosts: cython.longlong = self.streams[stream, KEY_HOSTS]
         source: cython.longlong = hosts >> 32
         reverse: cython.longlong = ((hosts - (source << 32)) << 32) | source
@@ -526,23 +524,22 @@ class Tracker:
         if peer < 0:
             tries = self.streams[stream, PEER_TRIES] + 1
             self.streams[stream, PEER_TRIES] = tries
-            if says == 0 and tries & (tries - 1):  # the 1st, 2nd, 4th, 8th ... response: a one-sided capture stays cheap
+            if says == 0 and tries & (
+                tries - 1
+            ):  # the 1st, 2nd, 4th, 8th ... response: a one-sided capture stays cheap
                 return 0
             peer = self.find_peer(stream, psn) - 1
             if peer < 0:
                 return 0
             self.link(stream, peer, PAIRED_BY_PSN)
-        if syndrome < 0 and kind & ACKNOWLEDGES or self.streams[peer, FLAGS] & (STARTED | EXPIRED) != STARTED:
+        if (syndrome < 0 and kind & ACKNOWLEDGES) or self.streams[peer, FLAGS] & (STARTED | EXPIRED) != STARTED:
             return 0
         psn = self.streams[peer, EXPECTED] + distance(psn, self.streams[peer, EXPECTED])
         if says == 0:
             if kind & ACKNOWLEDGES == 0:
                 return 0  # READ RESPONSE MIDDLE: its FIRST has said so
             beyond = psn + 1 - self.streams[peer, EXPECTED]
-            if (
-                0 < beyond <= self.streams[peer, SLACK]
-                and self.streams[peer, EXPECTED] == self.streams[peer, NEXT]
-            ):
+            if 0 < beyond <= self.streams[peer, SLACK] and self.streams[peer, EXPECTED] == self.streams[peer, NEXT]:
                 self.streams[peer, EXPECTED] += beyond  # an answer inside a READ whose range was not known
                 self.streams[peer, NEXT] += beyond
                 self.streams[peer, SLACK] -= beyond
@@ -630,9 +627,7 @@ class Tracker:
     @cython.inline
     @cython.nogil
     @cython.exceptval(-1, check=False)
-    def is_copy(
-        self, stream: cython.Py_ssize_t, psn: cython.longlong, fingerprint: cython.longlong
-    ) -> cython.bint:
+    def is_copy(self, stream: cython.Py_ssize_t, psn: cython.longlong, fingerprint: cython.longlong) -> cython.bint:
         """Whether the very same packet passed within the window; remembers this one."""
         key: cython.longlong = (cython.cast(cython.longlong, stream) << 24) + psn + 1
         at: cython.Py_ssize_t = (psn + stream * 61) & (self.recent.shape[0] - 1)
@@ -712,9 +707,7 @@ class Tracker:
             self.close_run(stream)
             if verdict == VERDICT_GAP:
                 self.emit(KIND_GAP, stream, psn - self.missing, self.missing, 0)
-                self.open_hole(
-                    stream, max(psn - self.missing, min(self.streams[stream, EXPECTED], psn)), psn
-                )
+                self.open_hole(stream, max(psn - self.missing, min(self.streams[stream, EXPECTED], psn)), psn)
             self.streams[stream, NEXT] = psn + span
             self.streams[stream, SLACK] = slack
             self.streams[stream, ADVANCE_TIME] = self.time
@@ -903,12 +896,7 @@ class Tracker:
                 judged = 0
                 role = ROLE_OTHER
                 stream = -1
-                if (
-                    present[packet] & HAS_BTH == 0
-                    or status[packet] > 1
-                    or kind == 0
-                    or (has_bad and bad_icrc[packet])
-                ):
+                if present[packet] & HAS_BTH == 0 or status[packet] > 1 or kind == 0 or (has_bad and bad_icrc[packet]):
                     self.counts[FOREIGN] += 1  # no trustworthy BTH, or an opcode without a meaning
                 else:
                     source = 0

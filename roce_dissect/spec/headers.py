@@ -1,7 +1,7 @@
 """Headers of a RoCE packet: one bit each, and their sizes.
 
-The bits serve twice: an opcode's chain of extended headers (`roce_dissect.spec.opcodes`) and a decoded packet's presence
-mask (column ``present``). They are plain integers, since the kernels use them as C constants.
+The bits serve twice: an opcode's chain of extended headers (`roce_dissect.spec.opcodes`) and a decoded packet's
+presence mask (column ``present``). They are plain integers, since the kernels use them as C constants.
 
 Source: IBTA Vol. 1, chapter 9; sizes as in Linux ``rxe_hdr.h``.
 """

@@ -93,7 +93,11 @@ def _headers(transport: Transport, code: int) -> int:
 
 
 _CNP = 0x81
-_NAMES = {transport | code: f"{transport.name}_{OPERATIONS[code][0]}" for transport, codes in _CODES.items() for code in sorted(codes)}
+_NAMES = {
+    transport | code: f"{transport.name}_{OPERATIONS[code][0]}"
+    for transport, codes in _CODES.items()
+    for code in sorted(codes)
+}
 _NAMES[_CNP] = "CNP"
 
 #: Every opcode that has a name: ``Opcode.RC_SEND_FIRST`` ... ``Opcode.CNP``.

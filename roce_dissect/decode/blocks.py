@@ -1,0 +1,294 @@
+"""Decoded packets of one or more captures, in time order, block by block.
+
+Several files are one capture: rotated files follow each other, files that overlap in time are merged as mergecap would.
+What was read stays valid whatever happens later: a file that breaks off is noted in its `FileSummary`, and the next
+goes on.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import BinaryIO
+
+import numpy as np
+
+from roce_dissect.capture.reader import Capture, open_capture
+from roce_dissect.decode.cm import CM_COLUMNS, Message, cm_messages
+from roce_dissect.decode.decoder import Decoder
+from roce_dissect.decode.hosts import HostTable
+from roce_dissect.errors import ArgumentError, CaptureError
+
+__all__ = ["Block", "Blocks", "FileSummary", "Input"]
+
+#: What can be read: a path, ``-`` for standard input, or a binary file object.
+Input = "str | os.PathLike[str] | BinaryIO"
+
+
+@dataclass(slots=True)
+class FileSummary:
+    """What is known of one input."""
+
+    path: str
+    index: int
+    format: str | None = None
+    compression: str | None = None
+    frames: int = 0
+    sliced_frames: int = 0
+    first_time_ns: int | None = None
+    last_time_ns: int | None = None
+    link_types: dict[int, int] = field(default_factory=dict)
+    bytes_read: int = 0
+    complete: bool = False
+    truncated: bool = False
+    error: str | None = None
+    error_offset: int | None = None
+
+    def update(self, capture: Capture) -> None:
+        """Take over what the reader knows so far."""
+        self.format, self.compression = capture.format, capture.compression
+        self.frames, self.sliced_frames = capture.frames, capture.sliced_frames
+        self.first_time_ns, self.last_time_ns = capture.first_time_ns, capture.last_time_ns
+        self.link_types = capture.link_types
+        self.bytes_read = capture.offset
+        self.truncated = bool(capture.truncated)
+
+
+@dataclass(slots=True)
+class Block:
+    """Decoded packets: `rows` valid rows of `columns` (valid until the next block), and the CM messages among them."""
+
+    columns: dict[str, np.ndarray]
+    rows: int
+    messages: list[Message]
+
+
+@dataclass(slots=True)
+class _Active:
+    """A file that is being read, with a block that waits for its turn."""
+
+    summary: FileSummary
+    capture: Capture
+    waiting: Block | None = None
+
+
+class Blocks:
+    """Iterator of `Block` over one or more inputs.
+
+    Parameters
+    ----------
+    inputs : sequence of path, ``-`` or binary file object
+        The captures. Several must be files, since they are looked at before they are read.
+    names : sequence of str
+        Columns for the `Decoder`.
+    keep_going : bool
+        What to do with a file that cannot be read (on): note it and go on, or raise its error.
+    poll_s : float, optional
+        For a live pipe: yield an empty block when nothing came for so long.
+    progress : callable, optional
+        Called with (bytes read, bytes in all or None) after each batch.
+
+    Attributes
+    ----------
+    files : list of FileSummary
+        In time order; complete only when the iterator is exhausted.
+    tallies : numpy.ndarray
+        Frames by kind, as `Decoder.tallies`.
+    hosts : HostTable
+    """
+
+    def __init__(
+        self,
+        inputs: Sequence[str | BinaryIO],
+        names: Sequence[str],
+        *,
+        keep_going: bool = False,
+        poll_s: float | None = None,
+        progress: Callable[[int, int | None], None] | None = None,
+        hosts: HostTable | None = None,
+    ) -> None:
+        if not inputs:
+            raise ArgumentError("no capture given")
+        self._keep_going = keep_going
+        self._poll_s = poll_s
+        self._progress = progress
+        self._decoder = Decoder(tuple(dict.fromkeys((*names, "frame_key", "time_ns", *CM_COLUMNS))), hosts)
+        self.hosts = self._decoder.hosts
+        self.tallies = self._decoder.tallies
+        self.files: list[FileSummary] = []
+        self._queue: list[tuple[FileSummary, str | BinaryIO]] = []
+        self._sizes: dict[int, tuple[int, int | None]] = {}
+        self._look_at(inputs)
+
+    def _look_at(self, inputs: Sequence[str | BinaryIO]) -> None:
+        """Put the inputs into time order; one alone needs no look."""
+        if len(inputs) > 1 and any(not isinstance(one, str) or one == "-" for one in inputs):
+            raise ArgumentError("standard input and file objects can be read once only: give them alone")
+        summaries = []
+        for one in inputs:
+            summary = FileSummary(one if isinstance(one, str) else getattr(one, "name", "") or "(file object)", 0)
+            if len(inputs) > 1 and not self._first_time(summary):
+                self.files.append(summary)  # it cannot be opened: noted, first of all
+                continue
+            summaries.append((summary, one))
+        summaries.sort(key=lambda pair: -1 if pair[0].first_time_ns is None else pair[0].first_time_ns)
+        self._queue = summaries
+        self.files += [summary for summary, _ in summaries]
+        for index, summary in enumerate(self.files):
+            summary.index = index
+
+    def _first_time(self, summary: FileSummary) -> bool:
+        """Time of the file's first batch. False: it cannot be opened."""
+        try:
+            with open_capture(summary.path) as capture:
+                next(iter(capture), None)
+                summary.first_time_ns = capture.first_time_ns
+                self._sizes[id(summary)] = (0, capture.size)
+        except CaptureError as error:
+            if summary.first_time_ns is None:
+                self._fail(summary, error)
+                return False
+        return True
+
+    def _fail(self, summary: FileSummary, error: CaptureError) -> None:
+        if not self._keep_going:
+            raise error
+        summary.error, summary.error_offset, summary.complete = error.reason, error.offset, False
+
+    def __iter__(self) -> Iterator[Block]:
+        active: list[_Active] = []
+        try:
+            while active or self._queue:
+                self._open_due(active)
+                self._fill(active)
+                yield from self._ready(active)
+        finally:
+            for one in active:
+                one.summary.update(one.capture)
+                one.capture.close()
+
+    # -- one turn: open what is due, have a block of each, hand out what no other file can precede
+
+    def _open_due(self, active: list[_Active]) -> None:
+        """Open the next files: the first of all, and those that begin before what waits has ended."""
+        while self._queue:
+            summary, one = self._queue[0]
+            if active and (summary.first_time_ns is None or summary.first_time_ns > _horizon(active)):
+                return
+            del self._queue[0]
+            try:
+                active.append(_Active(summary, open_capture(one, poll_s=self._poll_s)))
+            except CaptureError as error:
+                self._fail(summary, error)
+
+    def _fill(self, active: list[_Active]) -> None:
+        """Decode a block for every file that has none waiting; files that ended leave the list."""
+        alone = len(active) == 1 and not self._queue
+        for one in list(active):
+            while one.waiting is None:
+                try:
+                    records = next(one.capture, None)
+                except CaptureError as error:
+                    active.remove(one)
+                    self._close(one)
+                    self._fail(one.summary, error)
+                    break
+                if records is None:
+                    active.remove(one)
+                    one.summary.complete = True
+                    self._close(one)
+                    break
+                rows = self._decoder.decode(records, one.summary.index)
+                messages = cm_messages(self._decoder.columns, rows, records.data) if rows else []
+                self._report(one)
+                if rows or (alone and self._poll_s is not None):
+                    columns = self._decoder.columns
+                    if not alone:  # the decoder's arrays serve the next file, too
+                        columns = {name: column[:rows].copy() for name, column in columns.items()}
+                    one.waiting = Block(columns, rows, messages)
+
+    def _ready(self, active: list[_Active]) -> Iterator[Block]:
+        """The blocks, or the parts of blocks, that nothing still to come can precede."""
+        if len(active) == 1 and not (self._queue and self._due(active)):
+            block, active[0].waiting = active[0].waiting, None
+            if block is not None:
+                yield block
+            return
+        if self._queue and self._due(active):
+            return  # another file must be opened first
+        horizon = min((_last_time(one.waiting) for one in active if one.waiting is not None), default=0)
+        parts = []
+        for one in active:
+            if one.waiting is not None:
+                part, one.waiting = _split(one.waiting, horizon)
+                if part.rows:
+                    parts.append(part)
+        if parts:
+            yield _merge(parts)
+
+    def _due(self, active: list[_Active]) -> bool:
+        first = self._queue[0][0].first_time_ns
+        return first is not None and first <= _horizon(active)
+
+    def _close(self, one: _Active) -> None:
+        one.summary.update(one.capture)
+        self._report(one)
+        one.capture.close()
+
+    def _report(self, one: _Active) -> None:
+        one.summary.update(one.capture)
+        if self._progress is not None:
+            self._sizes[id(one.summary)] = (one.capture.position, one.capture.size)
+            sizes = [size for _, size in self._sizes.values()]
+            total = None if None in sizes else sum(size for size in sizes if size is not None)
+            self._progress(sum(position for position, _ in self._sizes.values()), total)
+
+
+def _last_time(block: Block) -> int:
+    return int(block.columns["time_ns"][: block.rows].max())
+
+
+def _horizon(active: list[_Active]) -> int:
+    """Time up to which the files that are being read have shown everything."""
+    waiting = [_last_time(one.waiting) for one in active if one.waiting is not None and one.waiting.rows]
+    return max(waiting, default=-1)
+
+
+def _split(block: Block, horizon: int) -> tuple[Block, Block | None]:
+    """The rows up to and with the last one at or before the horizon, and the rest."""
+    # within a file the order of the file stands, even where its clock stepped back
+    reached = np.maximum.accumulate(block.columns["time_ns"][: block.rows])
+    cut = int(np.searchsorted(reached, horizon, side="right"))
+    if cut >= block.rows:
+        return block, None
+    head = {name: column[:cut] for name, column in block.columns.items()}
+    tail = {name: column[cut : block.rows] for name, column in block.columns.items()}
+    later = [dataclasses.replace(message, row=message.row - cut) for message in block.messages if message.row >= cut]
+    return (
+        Block(head, cut, [message for message in block.messages if message.row < cut]),
+        Block(tail, block.rows - cut, later),
+    )
+
+
+def _merge(parts: list[Block]) -> Block:
+    """Blocks of several files as one in time order; rows of equal time keep the order of the files."""
+    if len(parts) == 1:
+        only = parts[0]
+        return Block(
+            {k: np.ascontiguousarray(v[: only.rows]) for k, v in only.columns.items()}, only.rows, only.messages
+        )
+    times = np.concatenate([np.maximum.accumulate(part.columns["time_ns"][: part.rows]) for part in parts])
+    order = np.argsort(times, kind="stable")
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    columns = {
+        name: np.concatenate([part.columns[name][: part.rows] for part in parts])[order] for name in parts[0].columns
+    }
+    messages = []
+    first = 0
+    for part in parts:
+        messages += [dataclasses.replace(message, row=int(place[first + message.row])) for message in part.messages]
+        first += part.rows
+    messages.sort(key=lambda message: message.row)
+    return Block(columns, len(order), messages)

@@ -1,0 +1,383 @@
+"""The tracker's rows as the tables that `roce_dissect.columns` promises."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from roce_dissect.columns import (
+    CONNECTIONS,
+    COUNTERS,
+    EVENTS,
+    FILE_SHIFT,
+    FRAME_MASK,
+    HOSTS,
+    PER_DIRECTION,
+    STREAMS,
+    Column,
+)
+from roce_dissect.flows import states
+from roce_dissect.flows.flow_table import FlowTable
+from roce_dissect.flows.handshake import Exchange
+from roce_dissect.flows.pairing import pair_streams
+from roce_dissect.spec.opcodes import Transport
+from roce_dissect.terms import CONFIDENCE, PairedBy, names
+
+__all__ = ["Tables", "build_tables"]
+
+#: Stream columns that are one word of the tracker's row as it stands.
+_WORD = {
+    "packets": states.PACKETS,
+    "bytes": states.BYTES,
+    "payload_bytes": states.PAYLOAD_BYTES,
+    "goodput_bytes": states.GOODPUT_BYTES,
+    "first_time_ns": states.FIRST_TIME,
+    "last_time_ns": states.LAST_TIME,
+    "requests": states.REQUESTS,
+    "responses": states.RESPONSES,
+    "gaps": states.GAPS,
+    "missing_packets": states.MISSING,
+    "late_packets": states.LATE_PACKETS,
+    "resent_packets": states.RESENT_PACKETS,
+    "copies": states.COPIES,
+    "resend_runs": states.RUNS,
+    "stall_ns": states.STALL,
+    "unseen_packets": states.UNSEEN_PACKETS,
+    "response_gaps": states.RESPONSE_GAPS,
+    "acks": states.ACKS,
+    "naks": states.NAKS,
+    "rnr_naks": states.RNR_NAKS,
+    "cnps": states.CNPS,
+    "ce_packets": states.CE_PACKETS,
+    "duplicate_request": states.DUPLICATE_REQUEST,
+    "out_of_seq_request": states.OUT_OF_SEQ_REQUEST,
+    "life": states.LIFE,
+    "version": states.VERSION,
+    "udp_sport": states.SPORT,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """All tables of an analysis, as DataFrames with the columns of `roce_dissect.columns`."""
+
+    streams: pd.DataFrame
+    connections: pd.DataFrame
+    events: pd.DataFrame
+    hosts: pd.DataFrame
+    counters: pd.DataFrame
+
+
+def build_tables(flows: FlowTable, addresses: list[str]) -> Tables:
+    """Tables of what the flow table holds now.
+
+    Parameters
+    ----------
+    flows : FlowTable
+        It may go on being fed afterwards.
+    addresses : list of str
+        Printed address of each host code.
+    """
+    rows = flows.streams.copy()
+    partner, evidence = pair_streams(rows)
+    ends = _connection_ends(rows, partner, flows.handshakes.exchanges)
+    of_stream = np.zeros(len(rows), np.int64)
+    for way in ("ab", "ba"):
+        known = ends[way] >= 0
+        of_stream[ends[way][known]] = np.flatnonzero(known) + 1
+    texts = np.array(addresses, object)
+    streams = _stream_columns(rows, partner, evidence, of_stream, texts)
+    return Tables(
+        _frame(STREAMS, streams),
+        _frame(CONNECTIONS, _connection_columns(streams, ends, evidence, texts)),
+        _frame(EVENTS, _event_columns(flows, of_stream, ends)),
+        _frame(HOSTS, _host_columns(rows, texts)),
+        _counters(rows, streams["confirmed"], texts),
+    )
+
+
+# -- streams -------------------------------------------------------------------------------------------------------
+
+
+def _stream_columns(
+    rows: np.ndarray, partner: np.ndarray, evidence: np.ndarray, of_stream: np.ndarray, texts: np.ndarray
+) -> dict[str, np.ndarray | pa.Array]:
+    source, destination = rows[:, states.KEY_HOSTS] >> 32, rows[:, states.KEY_HOSTS] & 0xFFFFFFFF
+    dest_qp = rows[:, states.KEY_QP] & 0xFFFFFF
+    src_qp = np.where(rows[:, states.KEY_SOURCE] > 0, rows[:, states.KEY_SOURCE] - 1, -1)
+    paired = partner >= 0
+    src_qp[paired] = dest_qp[partner[paired]]
+    answered = np.zeros(len(rows), bool)
+    answered[paired] = rows[partner[paired], states.RESPONSES] > 0
+    mtu = np.where(rows[:, states.CM_MTU] > 0, rows[:, states.CM_MTU], rows[:, states.MTU])
+    columns: dict[str, np.ndarray | pa.Array] = {name: rows[:, word] for name, word in _WORD.items()}
+    columns |= {
+        "stream": np.arange(len(rows)),
+        "src": texts[source] if len(rows) else source.astype(object),
+        "dst": texts[destination] if len(rows) else source.astype(object),
+        "dest_qp": dest_qp,
+        "src_qp": pa.array(src_qp, mask=src_qp < 0),
+        "transport": _transport_names(rows[:, states.OPCODE]),
+        "mtu": mtu,
+        "connection": of_stream,
+        "paired_by": _terms(PairedBy, evidence),
+        "confirmed": answered,
+        "qp_error": (rows[:, states.FLAGS] & states.DEAD) != 0,
+        "first_file": rows[:, states.FIRST_FRAME] >> FILE_SHIFT,
+        "first_frame": rows[:, states.FIRST_FRAME] & FRAME_MASK,
+        "last_file": rows[:, states.LAST_FRAME] >> FILE_SHIFT,
+        "last_frame": rows[:, states.LAST_FRAME] & FRAME_MASK,
+    }
+    return columns
+
+
+def _transport_names(opcodes: np.ndarray) -> np.ndarray:
+    table = np.array(["other"] * 8, object)
+    for transport in Transport:
+        table[transport >> 5] = transport.name
+    return table[(opcodes & 0xE0) >> 5]
+
+
+def _terms(vocabulary: type, values: np.ndarray) -> np.ndarray:
+    """Names of coded values."""
+    known = names(vocabulary)
+    table = np.array([known.get(value, "") for value in range(max(known) + 1)], object)
+    return table[values] if len(values) else np.zeros(0, object)
+
+
+# -- connections ---------------------------------------------------------------------------------------------------
+
+
+def _connection_ends(rows: np.ndarray, partner: np.ndarray, exchanges: list[Exchange]) -> dict[str, np.ndarray]:
+    """Streams, hosts and QPs of each connection, in the order of their first frames; -1 is unknown.
+
+    End ``a`` sent the first frame, or the REQ where the CM set the connection up.
+    """
+    index = np.arange(len(rows))
+    connected = (rows[:, states.OPCODE] & 0xE0) != Transport.UD
+    first_key = rows[:, states.FIRST_FRAME]
+    last_key, last_time = rows[:, states.LAST_FRAME], rows[:, states.LAST_TIME]
+    if len(rows):
+        safe = np.where(partner >= 0, partner, index)
+        leads = (first_key < first_key[safe]) | ((first_key == first_key[safe]) & (index <= safe))
+    else:
+        safe, leads = index, np.zeros(0, bool)
+    ab = index[connected & ((partner < 0) | leads)]
+    ba = partner[ab]
+    hosts = rows[ab, states.KEY_HOSTS]
+    back = np.where(ba >= 0, ba, ab)
+    both_first = np.minimum(first_key[ab], first_key[back])
+    table = {
+        "ab": ab,
+        "ba": ba,
+        "a": hosts >> 32,
+        "b": hosts & 0xFFFFFFFF,
+        "a_qp": np.where(ba >= 0, rows[back, states.KEY_QP] & 0xFFFFFF, -1),
+        "b_qp": rows[ab, states.KEY_QP] & 0xFFFFFF,
+        "first_key": both_first,
+        "first_time": np.where(
+            first_key[ab] <= first_key[back], rows[ab, states.FIRST_TIME], rows[back, states.FIRST_TIME]
+        ),
+        "last_key": np.maximum(last_key[ab], last_key[back]),
+        "last_time": np.maximum(last_time[ab], last_time[back]),
+        "exchange": np.full(len(ab), -1, np.int64),
+        "version": np.maximum(rows[ab, states.VERSION], rows[back, states.VERSION]),
+    }
+    table = _add_exchanges(table, exchanges)
+    order = np.argsort(table["first_key"], kind="stable")
+    return {name: values[order] for name, values in table.items()}
+
+
+def _add_exchanges(table: dict[str, np.ndarray], exchanges: list[Exchange]) -> dict[str, np.ndarray]:
+    """CM exchanges: those with streams turn their connection so that ``a`` sent the REQ; the others are rows alone."""
+    if not exchanges:
+        return table
+    where = {int(stream): number for way in ("ab", "ba") for number, stream in enumerate(table[way]) if stream >= 0}
+    alone = []
+    for number, exchange in enumerate(exchanges):
+        row = where.get(exchange.a_to_b, -1) if exchange.a_to_b >= 0 else -1
+        if row < 0:
+            alone.append((number, exchange))
+            continue
+        table["exchange"][row] = number
+        table["version"][row] = max(table["version"][row], exchange.version)
+        if table["ab"][row] != exchange.a_to_b:
+            for one, other in (("ab", "ba"), ("a", "b"), ("a_qp", "b_qp")):
+                table[one][row], table[other][row] = table[other][row], table[one][row]
+        if exchange.frame_key < table["first_key"][row]:
+            table["first_key"][row], table["first_time"][row] = exchange.frame_key, exchange.time_ns
+        if exchange.last_frame_key > table["last_key"][row]:
+            table["last_key"][row], table["last_time"][row] = exchange.last_frame_key, exchange.last_time_ns
+    rows = {
+        "ab": [-1] * len(alone),
+        "ba": [-1] * len(alone),
+        "a": [one.a for _, one in alone],
+        "b": [one.b for _, one in alone],
+        "a_qp": [one.a_qp for _, one in alone],
+        "b_qp": [one.b_qp for _, one in alone],
+        "first_key": [one.frame_key for _, one in alone],
+        "first_time": [one.time_ns for _, one in alone],
+        "last_key": [one.last_frame_key for _, one in alone],
+        "last_time": [one.last_time_ns for _, one in alone],
+        "exchange": [number for number, _ in alone],
+        "version": [one.version for _, one in alone],
+    }
+    return {name: np.concatenate([table[name], np.array(values, np.int64)]) for name, values in rows.items()}
+
+
+def _connection_columns(
+    streams: dict[str, np.ndarray | pa.Array], ends: dict[str, np.ndarray], evidence: np.ndarray, texts: np.ndarray
+) -> dict[str, np.ndarray | pa.Array]:
+    ways = {"a_to_b": ends["ab"], "b_to_a": ends["ba"]}
+    count = len(ends["ab"])
+    with_stream = {way: np.where(stream >= 0, stream, 0) for way, stream in ways.items()}
+
+    def figure(name: str, way: str, absent: int = 0) -> np.ndarray:
+        values = streams[name]
+        if len(values) == 0:
+            return np.full(count, absent, np.int64)
+        return np.where(ways[way] >= 0, values[with_stream[way]], absent)
+
+    either = np.where(ways["a_to_b"] >= 0, ways["a_to_b"], ways["b_to_a"])
+    alone = either < 0
+    by = np.where(alone, PairedBy.CM, evidence[np.where(alone, 0, either)] if len(evidence) else PairedBy.CM)
+    transports = [_text(streams["transport"], ways[way]) for way in ways]
+    transport = np.where((transports[0] == "") | (transports[0] == "CNP"), transports[1], transports[0])
+    transport = np.where(transport == "", np.where(alone, "RC", transports[0]), transport)
+    columns: dict[str, np.ndarray | pa.Array] = {
+        "connection": np.arange(1, count + 1),
+        "version": ends["version"],
+        "transport": transport,
+        "a_address": texts[ends["a"]],
+        "b_address": texts[ends["b"]],
+        "a_qp": pa.array(ends["a_qp"], mask=ends["a_qp"] < 0),
+        "b_qp": pa.array(ends["b_qp"], mask=ends["b_qp"] < 0),
+        "life": np.maximum(np.maximum(figure("life", "a_to_b"), figure("life", "b_to_a")), 1),
+        "paired_by": _terms(PairedBy, by),
+        "confidence": np.array([CONFIDENCE[PairedBy(value)] for value in by.tolist()], np.float64),
+        "first_file": ends["first_key"] >> FILE_SHIFT,
+        "first_frame": ends["first_key"] & FRAME_MASK,
+        "last_file": ends["last_key"] >> FILE_SHIFT,
+        "last_frame": ends["last_key"] & FRAME_MASK,
+        "first_time_ns": ends["first_time"],
+        "last_time_ns": ends["last_time"],
+        "stall_ns": figure("stall_ns", "a_to_b") + figure("stall_ns", "b_to_a"),
+        "resent_packets": figure("resent_packets", "a_to_b") + figure("resent_packets", "b_to_a"),
+        "a_to_b_stream": ways["a_to_b"],
+        "b_to_a_stream": ways["b_to_a"],
+    }
+    for way in ways:
+        for column in PER_DIRECTION:
+            columns[f"{way}_{column.name}"] = figure(column.name, way)
+    return columns
+
+
+def _text(values: np.ndarray | pa.Array, rows: np.ndarray) -> np.ndarray:
+    """Text of chosen rows, empty where the row is -1."""
+    if len(values) == 0:
+        return np.full(len(rows), "", object)
+    return np.where(rows >= 0, np.asarray(values)[np.where(rows >= 0, rows, 0)], "")
+
+
+# -- events --------------------------------------------------------------------------------------------------------
+
+
+def _event_columns(flows: FlowTable, of_stream: np.ndarray, ends: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    tracked = flows.events
+    of_exchange = {int(number): row + 1 for row, number in enumerate(ends["exchange"]) if number >= 0}
+    cm = np.array(
+        [(kind, exchange, key, time, value) for kind, exchange, key, time, value in flows.handshakes.events], np.int64
+    ).reshape(-1, 5)
+    nothing = np.zeros(len(cm), np.int64)
+    stream = tracked[:, states.EVENT_STREAM]
+    columns = {
+        "kind": np.concatenate([tracked[:, states.EVENT_KIND], cm[:, 0]]),
+        "connection": np.concatenate(
+            [
+                of_stream[stream] if len(stream) else stream,
+                np.array([of_exchange.get(number, 0) for number in cm[:, 1].tolist()], np.int64),
+            ]
+        ),
+        "stream": np.concatenate([stream, nothing - 1]),
+        "key": np.concatenate([tracked[:, states.EVENT_FRAME], cm[:, 2]]),
+        "last_key": np.concatenate([tracked[:, states.EVENT_LAST_FRAME], cm[:, 2]]),
+        "time_ns": np.concatenate([tracked[:, states.EVENT_TIME], cm[:, 3]]),
+        "last_time": np.concatenate([tracked[:, states.EVENT_LAST_TIME], cm[:, 3]]),
+        "psn": np.concatenate([tracked[:, states.EVENT_PSN], nothing - 1]),
+        "count": np.concatenate([tracked[:, states.EVENT_COUNT], nothing + 1]),
+        "stall_ns": np.concatenate([tracked[:, states.EVENT_STALL], nothing]),
+        "value": np.concatenate([tracked[:, states.EVENT_VALUE], cm[:, 4]]),
+    }
+    order = np.lexsort((columns["kind"], columns["key"], columns["time_ns"]))
+    columns = {name: values[order] for name, values in columns.items()}
+    columns["file"], columns["frame"] = columns["key"] >> FILE_SHIFT, columns["key"] & FRAME_MASK
+    columns["last_file"], columns["last_frame"] = columns["last_key"] >> FILE_SHIFT, columns["last_key"] & FRAME_MASK
+    columns["duration_ns"] = columns["last_time"] - columns["time_ns"]
+    kind = EVENTS["kind"].terms
+    columns["kind"] = _terms(kind, columns["kind"]) if kind is not None else columns["kind"]
+    return columns
+
+
+# -- hosts and counters --------------------------------------------------------------------------------------------
+
+
+def _host_columns(rows: np.ndarray, texts: np.ndarray) -> dict[str, np.ndarray]:
+    source, destination = rows[:, states.KEY_HOSTS] >> 32, rows[:, states.KEY_HOSTS] & 0xFFFFFFFF
+    used = np.union1d(source, destination).astype(np.int64)
+    addressed = np.unique(np.stack([destination, rows[:, states.KEY_QP] & 0xFFFFFF], axis=1), axis=0)[:, 0]
+    return {
+        "host": used,
+        "address": texts[used],
+        "sent_packets": _sum(source, rows[:, states.PACKETS], len(texts))[used],
+        "received_packets": _sum(destination, rows[:, states.PACKETS], len(texts))[used],
+        "qps": _sum(addressed, np.ones(len(addressed), np.int64), len(texts))[used],
+    }
+
+
+def _sum(host: np.ndarray, values: np.ndarray, hosts: int) -> np.ndarray:
+    """Sum per host code, exact (bincount's weights would pass through floats)."""
+    sums = np.zeros(hosts, np.int64)
+    np.add.at(sums, host, values)
+    return sums
+
+
+def _counters(rows: np.ndarray, confirmed: np.ndarray | pa.Array, texts: np.ndarray) -> pd.DataFrame:
+    """Counters per host address. What a model says of a responder that was never heard is left out."""
+    source, destination = rows[:, states.KEY_HOSTS] >> 32, rows[:, states.KEY_HOSTS] & 0xFFFFFFFF
+    used = np.union1d(source, destination).astype(np.int64)
+    sure = np.asarray(confirmed)
+    places = {
+        "sent_pkts": (source, rows[:, states.PACKETS]),
+        "rcvd_pkts": (destination, rows[:, states.PACKETS]),
+        "duplicate_request": (destination, np.where(sure, rows[:, states.DUPLICATE_REQUEST], 0)),
+        "out_of_seq_request": (destination, np.where(sure, rows[:, states.OUT_OF_SEQ_REQUEST], 0)),
+        "rcvd_rnr_err": (destination, rows[:, states.RNR_NAKS]),
+        "send_rnr_err": (source, rows[:, states.RNR_NAKS]),
+        "rcvd_seq_err": (destination, rows[:, states.SEQUENCE_NAKS]),
+        "np_cnp_sent": (source, rows[:, states.CNPS]),
+        "rp_cnp_handled": (destination, rows[:, states.CNPS]),
+        "np_ecn_marked_roce_packets": (destination, rows[:, states.CE_PACKETS]),
+    }
+    table = _frame(COUNTERS, {name: _sum(*place, len(texts))[used] for name, place in places.items()})
+    table.index = pd.Index(texts[used], name="address")
+    return table
+
+
+# -- DataFrames ----------------------------------------------------------------------------------------------------
+
+
+def _frame(table: dict[str, Column], columns: dict) -> pd.DataFrame:
+    """A DataFrame with exactly the promised columns; absent values are missing, and integers stay integers."""
+    return pd.DataFrame({name: _series(column, columns[name]) for name, column in table.items()})
+
+
+def _series(column: Column, values: np.ndarray | pa.Array) -> pd.Series:
+    if column.dtype in ("str", "address") or column.terms is not None:
+        return pd.Series(np.asarray(values), dtype="str")
+    kind = pa.from_numpy_dtype(np.dtype(column.dtype))
+    if isinstance(values, pa.Array):
+        return pd.Series(values.cast(kind), dtype=pd.ArrowDtype(kind))
+    return pd.Series(pa.array(np.ascontiguousarray(values).astype(column.dtype)), dtype=pd.ArrowDtype(kind))
