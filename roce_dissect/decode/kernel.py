@@ -93,6 +93,444 @@ def load64(data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t) -> cyth
     )
 
 
+# -- headers, innermost first ----------------------------------------------------------------------------------------
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(-1, check=False)
+def finish(
+    row: cython.Py_ssize_t,
+    presence: cython.ulonglong,
+    status: cython.ulonglong,
+    offset: cython.Py_ssize_t,
+    words: cython.ulonglong[:, ::1],
+) -> cython.int:
+    """Record what was decoded, where it stopped and why."""
+    words[row, STATE] |= (presence << 32) | status
+    words[row, PAYLOAD] |= cython.cast(cython.ulonglong, offset)
+    return TALLY_ROCE
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(-1, check=False)
+def decode_rare(
+    data: cython.const[cython.uchar][::1],
+    at: cython.Py_ssize_t,
+    stop: cython.Py_ssize_t,
+    row: cython.Py_ssize_t,
+    chain: cython.ulonglong,
+    words: cython.ulonglong[:, ::1],
+) -> cython.Py_ssize_t:
+    """Extended headers before the RETH that few packets carry. Returns the next offset, or ~offset of one cut."""
+    if chain & HAS_RDETH:
+        if stop - at < 4:
+            return ~at
+        words[row, RDETH] = load32(data, at) << 32
+        at += 4
+    if chain & HAS_DETH:
+        if stop - at < 8:
+            return ~at
+        words[row, DETH] = load64(data, at)
+        at += 8
+    if chain & HAS_XRCETH:
+        if stop - at < 4:
+            return ~at
+        words[row, KEYS] = load32(data, at) << 32
+        at += 4
+    if chain & HAS_FETH:
+        if stop - at < 4:
+            return ~at
+        words[row, RDETH] |= load32(data, at)
+        at += 4
+    if chain & HAS_ATOMIC_ETH:
+        if stop - at < 28:
+            return ~at
+        words[row, RETH] = load64(data, at)
+        words[row, RETH + 1] = load32(data, at + 8) << 32
+        words[row, ATOMIC] = load64(data, at + 12)
+        words[row, ATOMIC + 1] = load64(data, at + 20)
+        at += 28
+    return at
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(-1, check=False)
+def rare_before(chain: cython.ulonglong, bytes_read: cython.Py_ssize_t) -> cython.ulonglong:
+    """Presence bits of the rare headers of a chain that lie whole within `bytes_read`."""
+    presence: cython.ulonglong = 0
+    if chain & HAS_RDETH and bytes_read >= 4:
+        presence |= HAS_RDETH
+        bytes_read -= 4
+    if chain & HAS_DETH and bytes_read >= 8:
+        presence |= HAS_DETH
+        bytes_read -= 8
+    if chain & HAS_XRCETH and bytes_read >= 4:
+        presence |= HAS_XRCETH
+        bytes_read -= 4
+    if chain & HAS_FETH and bytes_read >= 4:
+        presence |= HAS_FETH
+        bytes_read -= 4
+    return presence
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(-1, check=False)
+def decode_bth(
+    data: cython.const[cython.uchar][::1],
+    start: cython.Py_ssize_t,
+    at: cython.Py_ssize_t,
+    captured: cython.Py_ssize_t,
+    wire_end: cython.Py_ssize_t,
+    row: cython.Py_ssize_t,
+    presence: cython.ulonglong,
+    want_icrc: cython.bint,
+    words: cython.ulonglong[:, ::1],
+    chains: cython.const[cython.ushort][::1],
+    sizes: cython.const[cython.uchar][::1],
+) -> cython.int:
+    """BTH and its extended headers; `wire_end` is where the ICRC ends by the length fields."""
+    chain: cython.ulonglong
+    payload: cython.Py_ssize_t
+    status: cython.ulonglong = STATUS_OK
+    begin: cython.Py_ssize_t
+    stop: cython.Py_ssize_t = captured
+    if wire_end - 4 < stop:
+        stop = wire_end - 4  # extended headers end before the ICRC
+    if stop - at < 12:
+        return finish(row, presence, STATUS_CUT, at - start, words)
+    words[row, BTH] = load64(data, at)
+    words[row, BTH + 1] = load64(data, at + 4)
+    presence |= HAS_BTH
+    if want_icrc and wire_end <= captured:
+        words[row, CHECK] |= load32le(data, wire_end - 4)
+        presence |= HAS_ICRC
+    chain = chains[data[at]]
+    payload = wire_end - 4 - ((data[at + 1] >> 4) & 3) - (at + 12) - sizes[data[at]]
+    if data[at + 1] & 15:
+        status = STATUS_UNKNOWN_VERSION
+    elif chain & UNKNOWN_OPCODE:
+        status = STATUS_UNKNOWN_OPCODE
+    elif payload < 0:
+        status = STATUS_MALFORMED
+    if payload > 0:
+        words[row, PAYLOAD] = cython.cast(cython.ulonglong, payload) << 32
+    at += 12
+    if chain == 0 or chain & UNKNOWN_OPCODE:
+        return finish(row, presence, status, at - start, words)
+    if chain & RARE:
+        begin = at
+        at = decode_rare(data, at, stop, row, chain, words)
+        if at < 0:
+            presence |= rare_before(chain, ~at - begin)
+            return finish(row, presence, cut_status(status), ~at - start, words)
+        presence |= chain & (HAS_RDETH | HAS_DETH | HAS_XRCETH | HAS_FETH | HAS_ATOMIC_ETH)
+    if chain & HAS_RETH:
+        if stop - at < 16:
+            return finish(row, presence, cut_status(status), at - start, words)
+        words[row, RETH] = load64(data, at)
+        words[row, RETH + 1] = load64(data, at + 8)
+        presence |= HAS_RETH
+        at += 16
+    if chain & HAS_AETH:
+        if stop - at < 4:
+            return finish(row, presence, cut_status(status), at - start, words)
+        words[row, ACK] = load32(data, at) << 32
+        presence |= HAS_AETH
+        at += 4
+    if chain & HAS_ATOMIC_ACK_ETH:
+        if stop - at < 8:
+            return finish(row, presence, cut_status(status), at - start, words)
+        words[row, ATOMIC_ACK] = load64(data, at)
+        presence |= HAS_ATOMIC_ACK_ETH
+        at += 8
+    if chain & HAS_IMMDT:
+        if stop - at < 4:
+            return finish(row, presence, cut_status(status), at - start, words)
+        words[row, ACK] |= load32(data, at)
+        presence |= HAS_IMMDT
+        at += 4
+    if chain & HAS_IETH:
+        if stop - at < 4:
+            return finish(row, presence, cut_status(status), at - start, words)
+        words[row, KEYS] |= load32(data, at)
+        presence |= HAS_IETH
+        at += 4
+    if chain & HAS_CNP:
+        if stop - at < 16:
+            return finish(row, presence, cut_status(status), at - start, words)
+        presence |= HAS_CNP
+        at += 16
+    return finish(row, presence, status, at - start, words)
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(-1, check=False)
+def decode_udp(
+    data: cython.const[cython.uchar][::1],
+    start: cython.Py_ssize_t,
+    at: cython.Py_ssize_t,
+    captured: cython.Py_ssize_t,
+    row: cython.Py_ssize_t,
+    presence: cython.ulonglong,
+    want_icrc: cython.bint,
+    words: cython.ulonglong[:, ::1],
+    chains: cython.const[cython.ushort][::1],
+    sizes: cython.const[cython.uchar][::1],
+) -> cython.int:
+    """UDP; only destination port 4791 goes further, whatever the source port."""
+    wire_end: cython.Py_ssize_t
+    if captured - at < 4:
+        return TALLY_CUT
+    if load16(data, at + 2) != PORT_ROCE_V2:
+        return TALLY_UDP
+    words[row, STATE] |= 2 << 8
+    if captured - at < 8:
+        return finish(row, presence, STATUS_CUT, at - start, words)
+    words[row, UDP] = load64(data, at)
+    presence |= HAS_UDP
+    wire_end = at + load16(data, at + 4)
+    if wire_end - at < 24:  # UDP, BTH, ICRC
+        return finish(row, presence, STATUS_MALFORMED, at + 8 - start, words)
+    return decode_bth(data, start, at + 8, captured, wire_end, row, presence, want_icrc, words, chains, sizes)
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(-1, check=False)
+def decode_ipv4(
+    data: cython.const[cython.uchar][::1],
+    start: cython.Py_ssize_t,
+    at: cython.Py_ssize_t,
+    captured: cython.Py_ssize_t,
+    row: cython.Py_ssize_t,
+    presence: cython.ulonglong,
+    want_icrc: cython.bint,
+    words: cython.ulonglong[:, ::1],
+    chains: cython.const[cython.ushort][::1],
+    sizes: cython.const[cython.uchar][::1],
+) -> cython.int:
+    """IPv4 with or without options."""
+    header: cython.Py_ssize_t
+    first: cython.ulonglong
+    tally: cython.int
+    if captured - at < 20:
+        return TALLY_CUT
+    header = (data[at] & 15) * 4
+    if data[at] >> 4 != 4 or header < 20:
+        return TALLY_MALFORMED
+    if load16(data, at + 6) & 0x1FFF:
+        return TALLY_FRAGMENT
+    if data[at + 9] != PROTO_UDP:
+        return TALLY_TCP if data[at + 9] == PROTO_TCP else TALLY_ICMP if data[at + 9] == PROTO_ICMP else TALLY_IP
+    if captured - at < header:
+        return TALLY_CUT
+    first = load64(data, at)
+    words[row, NET] = (
+        ((first >> 48) & 255) << 56 | cython.cast(cython.ulonglong, data[at + 8]) << 48 | ((first >> 16) & 0xFFFF) << 32
+    )
+    words[row, CHECK] = ((first >> 32) & 0xFFFF) << 32
+    tally = decode_udp(data, start, at + header, captured, row, presence | HAS_IPV4, want_icrc, words, chains, sizes)
+    words[row, HOSTS] = at
+    return tally
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(-1, check=False)
+def decode_ipv6(
+    data: cython.const[cython.uchar][::1],
+    start: cython.Py_ssize_t,
+    at: cython.Py_ssize_t,
+    captured: cython.Py_ssize_t,
+    row: cython.Py_ssize_t,
+    presence: cython.ulonglong,
+    want_icrc: cython.bint,
+    words: cython.ulonglong[:, ::1],
+    chains: cython.const[cython.ushort][::1],
+    sizes: cython.const[cython.uchar][::1],
+) -> cython.int:
+    """IPv6 with extension headers, or a GRH (the caller has set HAS_GRH), which has the same form."""
+    base: cython.Py_ssize_t = at
+    header: cython.Py_ssize_t
+    following: cython.uint
+    wire_end: cython.Py_ssize_t
+    first: cython.ulonglong
+    tally: cython.int = TALLY_ROCE
+    if presence & HAS_GRH:
+        words[row, STATE] |= 1 << 8
+        if captured - at < 40:
+            return finish(row, presence & ~cython.cast(cython.ulonglong, HAS_GRH), STATUS_CUT, at - start, words)
+    else:
+        if captured - at < 40:
+            return TALLY_CUT
+        if data[at] >> 4 != 6:
+            return TALLY_MALFORMED
+    first = load64(data, at)
+    following = data[at + 6]
+    words[row, NET] = ((first >> 52) & 255) << 56 | (first & 255) << 48 | ((first >> 32) & 0xFFFFF)
+    words[row, CHECK] = ((first >> 16) & 0xFFFF) << 32
+    at += 40
+    if presence & HAS_GRH:
+        wire_end = at + load16(data, base + 4)
+        if data[base] >> 4 != 6 or following != PROTO_IBA or wire_end - at < 16:  # BTH, ICRC
+            finish(row, presence, STATUS_MALFORMED, at - start, words)
+        else:
+            decode_bth(data, start, at, captured, wire_end, row, presence, want_icrc, words, chains, sizes)
+    else:
+        while following != PROTO_UDP:
+            if (
+                following != PROTO_HOP_BY_HOP
+                and following != PROTO_ROUTING
+                and following != PROTO_FRAGMENT
+                and following != PROTO_AUTHENTICATION
+                and following != PROTO_DESTINATION
+            ):
+                return TALLY_TCP if following == PROTO_TCP else TALLY_ICMP if following == PROTO_ICMPV6 else TALLY_IP
+            if captured - at < 8:
+                return TALLY_CUT
+            if following == PROTO_AUTHENTICATION:
+                header = (data[at + 1] + 2) * 4
+            elif following == PROTO_FRAGMENT:
+                header = 8
+                if load16(data, at + 2) & 0xFFF8:
+                    return TALLY_FRAGMENT
+            else:
+                header = (data[at + 1] + 1) * 8
+            if captured - at < header:
+                return TALLY_CUT
+            following = data[at]
+            at += header
+        tally = decode_udp(data, start, at, captured, row, presence | HAS_IPV6, want_icrc, words, chains, sizes)
+    words[row, HOSTS] = base
+    return tally
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(-1, check=False)
+def decode_frame(
+    data: cython.const[cython.uchar][::1],
+    start: cython.Py_ssize_t,
+    captured: cython.Py_ssize_t,
+    row: cython.Py_ssize_t,
+    want_icrc: cython.bint,
+    words: cython.ulonglong[:, ::1],
+    chains: cython.const[cython.ushort][::1],
+    sizes: cython.const[cython.uchar][::1],
+) -> cython.int:
+    """Ethernet and up to two VLAN tags, then what the Ethertype says. Returns the tally; TALLY_ROCE: a row."""
+    at: cython.Py_ssize_t = start + 14
+    presence: cython.ulonglong = HAS_ETH
+    tags: cython.ulonglong = 0
+    ether_type: cython.uint
+    if captured - start < 14:
+        return TALLY_CUT
+    ether_type = load16(data, start + 12)
+    while (
+        ether_type == ETHERTYPE_VLAN or ether_type == ETHERTYPE_QINQ or ether_type == ETHERTYPE_QINQ_OLD
+    ) and not presence & HAS_VLAN2:
+        if captured - at < 4:
+            return TALLY_CUT
+        if presence & HAS_VLAN:
+            presence |= HAS_VLAN2
+            tags |= cython.cast(cython.ulonglong, load16(data, at)) << 16
+        else:
+            presence |= HAS_VLAN
+            tags = load16(data, at)
+        ether_type = load16(data, at + 2)
+        at += 4
+    words[row, ETH] = load64(data, start)
+    words[row, ETH + 1] = load64(data, start + 6)
+    words[row, VLAN] = tags
+    if ether_type == ETHERTYPE_IPV4:
+        return decode_ipv4(data, start, at, captured, row, presence, want_icrc, words, chains, sizes)
+    if ether_type == ETHERTYPE_IPV6:
+        return decode_ipv6(data, start, at, captured, row, presence, want_icrc, words, chains, sizes)
+    if ether_type == ETHERTYPE_ROCE_V1:
+        return decode_ipv6(data, start, at, captured, row, presence | HAS_GRH, want_icrc, words, chains, sizes)
+    if ether_type == ETHERTYPE_ARP:
+        return TALLY_ARP
+    if ether_type == ETHERTYPE_MAC_CONTROL:
+        return TALLY_MAC_CONTROL
+    if ether_type == ETHERTYPE_LLDP:
+        return TALLY_LLDP
+    return TALLY_ETHERNET
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(-1, check=False)
+def clear_row(
+    row: cython.Py_ssize_t,
+    words: cython.ulonglong[:, ::1],
+) -> cython.int:
+    """Zero what an earlier packet left: the common words always, the rare ones where it had used them."""
+    word: cython.Py_ssize_t
+    if (words[row, STATE] >> 32) & RARE:
+        for word in range(COMMON, WORDS):
+            words[row, word] = 0
+    for word in range(COMMON):
+        words[row, word] = 0
+    return 0
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def cut_status(status: cython.ulonglong) -> cython.ulonglong:
+    """A cut header is told only of a packet that was in order so far: other troubles weigh more."""
+    return STATUS_CUT if status == STATUS_OK else status
+
+
+Column = cython.fused_type(cython.uchar, cython.ushort, cython.uint, cython.ulonglong)
+
+
+@cython.cfunc
+@cython.nogil
+def extract(
+    words: cython.ulonglong[:, ::1],
+    rows: cython.Py_ssize_t,
+    fields: cython.const[cython.ulonglong][:, ::1],
+    columns: Column[:, ::1],
+    first: cython.Py_ssize_t,
+) -> cython.int:
+    """columns[k, first:first + rows] = (word >> shift) & mask for each field k."""
+    field: cython.Py_ssize_t
+    row: cython.Py_ssize_t
+    word: cython.Py_ssize_t
+    shift: cython.int
+    mask: cython.ulonglong
+    for field in range(fields.shape[0]):
+        word = fields[field, 0]
+        shift = fields[field, 1]
+        mask = fields[field, 2]
+        for row in range(rows):
+            columns[field, first + row] = (words[row, word] >> shift) & mask
+    return 0
+
+
+@cython.cfunc
+def check_fields(fields: cython.const[cython.ulonglong][:, ::1]) -> cython.int:
+    """Words that exist, shifts below 64."""
+    field: cython.Py_ssize_t
+    for field in range(fields.shape[0]):
+        if fields[field, 0] >= WORDS or fields[field, 1] > 63:
+            raise ValueError("a field outside of the row")
+    return 0
+
+
 @cython.final
 @cython.cclass
 class Kernel:
@@ -178,384 +616,29 @@ class Kernel:
         self.slots[slot] = host + 1
         return host
 
-    # -- headers, innermost first -----------------------------------------------------------------------------------
-
     @cython.cfunc
     @cython.inline
     @cython.nogil
     @cython.exceptval(-1, check=False)
-    def finish(
-        self,
-        row: cython.Py_ssize_t,
-        presence: cython.ulonglong,
-        status: cython.ulonglong,
-        offset: cython.Py_ssize_t,
-    ) -> cython.int:
-        """Record what was decoded, where it stopped and why."""
-        self.words[row, STATE] |= (presence << 32) | status
-        self.words[row, PAYLOAD] |= cython.cast(cython.ulonglong, offset)
-        return TALLY_ROCE
-
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(-1, check=False)
-    def decode_rare(
+    def enter_hosts(
         self,
         data: cython.const[cython.uchar][::1],
-        at: cython.Py_ssize_t,
-        stop: cython.Py_ssize_t,
         row: cython.Py_ssize_t,
-        chain: cython.ulonglong,
-    ) -> cython.Py_ssize_t:
-        """Extended headers before the RETH that few packets carry. Returns the next offset, or ~offset of one cut."""
-        if chain & HAS_RDETH:
-            if stop - at < 4:
-                return ~at
-            self.words[row, RDETH] = load32(data, at) << 32
-            at += 4
-        if chain & HAS_DETH:
-            if stop - at < 8:
-                return ~at
-            self.words[row, DETH] = load64(data, at)
-            at += 8
-        if chain & HAS_XRCETH:
-            if stop - at < 4:
-                return ~at
-            self.words[row, KEYS] = load32(data, at) << 32
-            at += 4
-        if chain & HAS_FETH:
-            if stop - at < 4:
-                return ~at
-            self.words[row, RDETH] |= load32(data, at)
-            at += 4
-        if chain & HAS_ATOMIC_ETH:
-            if stop - at < 28:
-                return ~at
-            self.words[row, RETH] = load64(data, at)
-            self.words[row, RETH + 1] = load32(data, at + 8) << 32
-            self.words[row, ATOMIC] = load64(data, at + 12)
-            self.words[row, ATOMIC + 1] = load64(data, at + 20)
-            at += 28
-        return at
-
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(-1, check=False)
-    def rare_before(self, chain: cython.ulonglong, bytes_read: cython.Py_ssize_t) -> cython.ulonglong:
-        """Presence bits of the rare headers of a chain that lie whole within `bytes_read`."""
-        presence: cython.ulonglong = 0
-        if chain & HAS_RDETH and bytes_read >= 4:
-            presence |= HAS_RDETH
-            bytes_read -= 4
-        if chain & HAS_DETH and bytes_read >= 8:
-            presence |= HAS_DETH
-            bytes_read -= 8
-        if chain & HAS_XRCETH and bytes_read >= 4:
-            presence |= HAS_XRCETH
-            bytes_read -= 4
-        if chain & HAS_FETH and bytes_read >= 4:
-            presence |= HAS_FETH
-            bytes_read -= 4
-        return presence
-
-    @cython.cfunc
-    @cython.inline
-    @cython.nogil
-    @cython.exceptval(-1, check=False)
-    def decode_bth(
-        self,
-        data: cython.const[cython.uchar][::1],
-        start: cython.Py_ssize_t,
-        at: cython.Py_ssize_t,
-        captured: cython.Py_ssize_t,
-        wire_end: cython.Py_ssize_t,
-        row: cython.Py_ssize_t,
-        presence: cython.ulonglong,
-        want_icrc: cython.bint,
+        words: cython.ulonglong[:, ::1],
     ) -> cython.int:
-        """BTH and its extended headers; `wire_end` is where the ICRC ends by the length fields."""
-        chain: cython.ulonglong
-        payload: cython.Py_ssize_t
-        status: cython.ulonglong = STATUS_OK
-        begin: cython.Py_ssize_t
-        stop: cython.Py_ssize_t = captured
-        if wire_end - 4 < stop:
-            stop = wire_end - 4  # extended headers end before the ICRC
-        if stop - at < 12:
-            return self.finish(row, presence, STATUS_CUT, at - start)
-        self.words[row, BTH] = load64(data, at)
-        self.words[row, BTH + 1] = load64(data, at + 4)
-        presence |= HAS_BTH
-        if want_icrc and wire_end <= captured:
-            self.words[row, CHECK] |= load32le(data, wire_end - 4)
-            presence |= HAS_ICRC
-        chain = self.chains[data[at]]
-        payload = wire_end - 4 - ((data[at + 1] >> 4) & 3) - (at + 12) - self.sizes[data[at]]
-        if data[at + 1] & 15:
-            status = STATUS_UNKNOWN_VERSION
-        elif chain & UNKNOWN_OPCODE:
-            status = STATUS_UNKNOWN_OPCODE
-        elif payload < 0:
-            status = STATUS_MALFORMED
-        if payload > 0:
-            self.words[row, PAYLOAD] = cython.cast(cython.ulonglong, payload) << 32
-        at += 12
-        if chain == 0 or chain & UNKNOWN_OPCODE:
-            return self.finish(row, presence, status, at - start)
-        if chain & RARE:
-            begin = at
-            at = self.decode_rare(data, at, stop, row, chain)
-            if at < 0:
-                presence |= self.rare_before(chain, ~at - begin)
-                return self.finish(row, presence, cut_status(status), ~at - start)
-            presence |= chain & (HAS_RDETH | HAS_DETH | HAS_XRCETH | HAS_FETH | HAS_ATOMIC_ETH)
-        if chain & HAS_RETH:
-            if stop - at < 16:
-                return self.finish(row, presence, cut_status(status), at - start)
-            self.words[row, RETH] = load64(data, at)
-            self.words[row, RETH + 1] = load64(data, at + 8)
-            presence |= HAS_RETH
-            at += 16
-        if chain & HAS_AETH:
-            if stop - at < 4:
-                return self.finish(row, presence, cut_status(status), at - start)
-            self.words[row, ACK] = load32(data, at) << 32
-            presence |= HAS_AETH
-            at += 4
-        if chain & HAS_ATOMIC_ACK_ETH:
-            if stop - at < 8:
-                return self.finish(row, presence, cut_status(status), at - start)
-            self.words[row, ATOMIC_ACK] = load64(data, at)
-            presence |= HAS_ATOMIC_ACK_ETH
-            at += 8
-        if chain & HAS_IMMDT:
-            if stop - at < 4:
-                return self.finish(row, presence, cut_status(status), at - start)
-            self.words[row, ACK] |= load32(data, at)
-            presence |= HAS_IMMDT
-            at += 4
-        if chain & HAS_IETH:
-            if stop - at < 4:
-                return self.finish(row, presence, cut_status(status), at - start)
-            self.words[row, KEYS] |= load32(data, at)
-            presence |= HAS_IETH
-            at += 4
-        if chain & HAS_CNP:
-            if stop - at < 16:
-                return self.finish(row, presence, cut_status(status), at - start)
-            presence |= HAS_CNP
-            at += 16
-        return self.finish(row, presence, status, at - start)
-
-    @cython.cfunc
-    @cython.inline
-    @cython.nogil
-    @cython.exceptval(-1, check=False)
-    def decode_udp(
-        self,
-        data: cython.const[cython.uchar][::1],
-        start: cython.Py_ssize_t,
-        at: cython.Py_ssize_t,
-        captured: cython.Py_ssize_t,
-        row: cython.Py_ssize_t,
-        presence: cython.ulonglong,
-        want_icrc: cython.bint,
-    ) -> cython.int:
-        """UDP; only destination port 4791 goes further, whatever the source port."""
-        wire_end: cython.Py_ssize_t
-        if captured - at < 4:
-            return TALLY_CUT
-        if load16(data, at + 2) != PORT_ROCE_V2:
-            return TALLY_UDP
-        self.words[row, STATE] |= 2 << 8
-        if captured - at < 8:
-            return self.finish(row, presence, STATUS_CUT, at - start)
-        self.words[row, UDP] = load64(data, at)
-        presence |= HAS_UDP
-        wire_end = at + load16(data, at + 4)
-        if wire_end - at < 24:  # UDP, BTH, ICRC
-            return self.finish(row, presence, STATUS_MALFORMED, at + 8 - start)
-        return self.decode_bth(data, start, at + 8, captured, wire_end, row, presence, want_icrc)
-
-    @cython.cfunc
-    @cython.inline
-    @cython.nogil
-    @cython.exceptval(-1, check=False)
-    def decode_ipv4(
-        self,
-        data: cython.const[cython.uchar][::1],
-        start: cython.Py_ssize_t,
-        at: cython.Py_ssize_t,
-        captured: cython.Py_ssize_t,
-        row: cython.Py_ssize_t,
-        presence: cython.ulonglong,
-        want_icrc: cython.bint,
-    ) -> cython.int:
-        """IPv4 with or without options."""
-        header: cython.Py_ssize_t
-        first: cython.ulonglong
+        """Replace the offset of the IP header or GRH in a row by the codes of its hosts."""
+        at: cython.Py_ssize_t = words[row, HOSTS]
+        presence: cython.ulonglong = words[row, STATE] >> 32
         mapped: cython.ulonglong = 0xFFFF00000000
-        tally: cython.int
-        if captured - at < 20:
-            return TALLY_CUT
-        header = (data[at] & 15) * 4
-        if data[at] >> 4 != 4 or header < 20:
-            return TALLY_MALFORMED
-        if load16(data, at + 6) & 0x1FFF:
-            return TALLY_FRAGMENT
-        if data[at + 9] != PROTO_UDP:
-            return TALLY_TCP if data[at + 9] == PROTO_TCP else TALLY_ICMP if data[at + 9] == PROTO_ICMP else TALLY_IP
-        if captured - at < header:
-            return TALLY_CUT
-        first = load64(data, at)
-        self.words[row, NET] = (
-            ((first >> 48) & 255) << 56
-            | cython.cast(cython.ulonglong, data[at + 8]) << 48
-            | ((first >> 16) & 0xFFFF) << 32
-        )
-        self.words[row, CHECK] = ((first >> 32) & 0xFFFF) << 32
-        tally = self.decode_udp(data, start, at + header, captured, row, presence | HAS_IPV4, want_icrc)
-        if tally == TALLY_ROCE:
-            self.words[row, HOSTS] = cython.cast(
-                cython.ulonglong, self.find_host(0, load32(data, at + 12) | mapped)
-            ) << 32 | cython.cast(cython.ulonglong, self.find_host(0, load32(data, at + 16) | mapped))
-        return tally
-
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(-1, check=False)
-    def decode_ipv6(
-        self,
-        data: cython.const[cython.uchar][::1],
-        start: cython.Py_ssize_t,
-        at: cython.Py_ssize_t,
-        captured: cython.Py_ssize_t,
-        row: cython.Py_ssize_t,
-        presence: cython.ulonglong,
-        want_icrc: cython.bint,
-    ) -> cython.int:
-        """IPv6 with extension headers, or a GRH (the caller has set HAS_GRH), which has the same form."""
-        base: cython.Py_ssize_t = at
-        header: cython.Py_ssize_t
-        following: cython.uint
-        wire_end: cython.Py_ssize_t
-        first: cython.ulonglong
-        tally: cython.int = TALLY_ROCE
-        if presence & HAS_GRH:
-            self.words[row, STATE] |= 1 << 8
-            if captured - at < 40:
-                return self.finish(row, presence & ~cython.cast(cython.ulonglong, HAS_GRH), STATUS_CUT, at - start)
-        else:
-            if captured - at < 40:
-                return TALLY_CUT
-            if data[at] >> 4 != 6:
-                return TALLY_MALFORMED
-        first = load64(data, at)
-        following = data[at + 6]
-        self.words[row, NET] = ((first >> 52) & 255) << 56 | (first & 255) << 48 | ((first >> 32) & 0xFFFFF)
-        self.words[row, CHECK] = ((first >> 16) & 0xFFFF) << 32
-        at += 40
-        if presence & HAS_GRH:
-            wire_end = at + load16(data, base + 4)
-            if data[base] >> 4 != 6 or following != PROTO_IBA or wire_end - at < 16:  # BTH, ICRC
-                self.finish(row, presence, STATUS_MALFORMED, at - start)
-            else:
-                self.decode_bth(data, start, at, captured, wire_end, row, presence, want_icrc)
-        else:
-            while following != PROTO_UDP:
-                if (
-                    following != PROTO_HOP_BY_HOP
-                    and following != PROTO_ROUTING
-                    and following != PROTO_FRAGMENT
-                    and following != PROTO_AUTHENTICATION
-                    and following != PROTO_DESTINATION
-                ):
-                    return (
-                        TALLY_TCP if following == PROTO_TCP else TALLY_ICMP if following == PROTO_ICMPV6 else TALLY_IP
-                    )
-                if captured - at < 8:
-                    return TALLY_CUT
-                if following == PROTO_AUTHENTICATION:
-                    header = (data[at + 1] + 2) * 4
-                elif following == PROTO_FRAGMENT:
-                    header = 8
-                    if load16(data, at + 2) & 0xFFF8:
-                        return TALLY_FRAGMENT
-                else:
-                    header = (data[at + 1] + 1) * 8
-                if captured - at < header:
-                    return TALLY_CUT
-                following = data[at]
-                at += header
-            tally = self.decode_udp(data, start, at, captured, row, presence | HAS_IPV6, want_icrc)
-        if tally == TALLY_ROCE:
-            self.words[row, HOSTS] = cython.cast(
-                cython.ulonglong, self.find_host(load64(data, base + 8), load64(data, base + 16))
-            ) << 32 | cython.cast(cython.ulonglong, self.find_host(load64(data, base + 24), load64(data, base + 32)))
-        return tally
-
-    @cython.cfunc
-    @cython.inline
-    @cython.nogil
-    @cython.exceptval(-1, check=False)
-    def decode_frame(
-        self,
-        data: cython.const[cython.uchar][::1],
-        start: cython.Py_ssize_t,
-        captured: cython.Py_ssize_t,
-        row: cython.Py_ssize_t,
-        want_icrc: cython.bint,
-    ) -> cython.int:
-        """Ethernet and up to two VLAN tags, then what the Ethertype says. Returns the tally; TALLY_ROCE: a row."""
-        at: cython.Py_ssize_t = start + 14
-        presence: cython.ulonglong = HAS_ETH
-        tags: cython.ulonglong = 0
-        ether_type: cython.uint
-        if captured - start < 14:
-            return TALLY_CUT
-        ether_type = load16(data, start + 12)
-        while (
-            ether_type == ETHERTYPE_VLAN or ether_type == ETHERTYPE_QINQ or ether_type == ETHERTYPE_QINQ_OLD
-        ) and not presence & HAS_VLAN2:
-            if captured - at < 4:
-                return TALLY_CUT
-            if presence & HAS_VLAN:
-                presence |= HAS_VLAN2
-                tags |= cython.cast(cython.ulonglong, load16(data, at)) << 16
-            else:
-                presence |= HAS_VLAN
-                tags = load16(data, at)
-            ether_type = load16(data, at + 2)
-            at += 4
-        self.words[row, ETH] = load64(data, start)
-        self.words[row, ETH + 1] = load64(data, start + 6)
-        self.words[row, VLAN] = tags
-        if ether_type == ETHERTYPE_IPV4:
-            return self.decode_ipv4(data, start, at, captured, row, presence, want_icrc)
-        if ether_type == ETHERTYPE_IPV6:
-            return self.decode_ipv6(data, start, at, captured, row, presence, want_icrc)
-        if ether_type == ETHERTYPE_ROCE_V1:
-            return self.decode_ipv6(data, start, at, captured, row, presence | HAS_GRH, want_icrc)
-        if ether_type == ETHERTYPE_ARP:
-            return TALLY_ARP
-        if ether_type == ETHERTYPE_MAC_CONTROL:
-            return TALLY_MAC_CONTROL
-        if ether_type == ETHERTYPE_LLDP:
-            return TALLY_LLDP
-        return TALLY_ETHERNET
-
-    @cython.cfunc
-    @cython.inline
-    @cython.nogil
-    @cython.exceptval(-1, check=False)
-    def clear_row(self, row: cython.Py_ssize_t) -> cython.int:
-        """Zero what an earlier packet left: the common words always, the rare ones where it had used them."""
-        word: cython.Py_ssize_t
-        if (self.words[row, STATE] >> 32) & RARE:
-            for word in range(COMMON, WORDS):
-                self.words[row, word] = 0
-        for word in range(COMMON):
-            self.words[row, word] = 0
+        source: cython.longlong = 0
+        destination: cython.longlong = 0
+        if presence & HAS_IPV4:
+            source = self.find_host(0, load32(data, at + 12) | mapped)
+            destination = self.find_host(0, load32(data, at + 16) | mapped)
+        elif presence & (HAS_IPV6 | HAS_GRH):
+            source = self.find_host(load64(data, at + 8), load64(data, at + 16))
+            destination = self.find_host(load64(data, at + 24), load64(data, at + 32))
+        words[row, HOSTS] = cython.cast(cython.ulonglong, source) << 32 | cython.cast(cython.ulonglong, destination)
         return 0
 
     def decode(
@@ -589,7 +672,10 @@ class Kernel:
         start: cython.Py_ssize_t
         captured: cython.Py_ssize_t
         tally: cython.int
-        block: cython.Py_ssize_t = self.words.shape[0]
+        words: cython.ulonglong[:, ::1] = self.words
+        chains: cython.const[cython.ushort][::1] = self.chains
+        sizes: cython.const[cython.uchar][::1] = self.sizes
+        block: cython.Py_ssize_t = words.shape[0]
         size: cython.Py_ssize_t = data.shape[0]
         low64: cython.ulonglong = 0xFFFFFFFFFFFFFFFF
         low32: cython.ulonglong = 0xFFFFFFFF
@@ -638,65 +724,20 @@ class Kernel:
                     elif start < 0 or captured < 0 or start > size or captured > size - start:
                         tally = TALLY_CUT  # no reader hands this over; a caller might
                     else:
-                        self.clear_row(rows)
-                        tally = self.decode_frame(data, start, start + captured, rows, want_icrc)
+                        clear_row(rows, words)
+                        tally = decode_frame(data, start, start + captured, rows, want_icrc, words, chains, sizes)
                     self.tallies[tally] += 1
                     if tally == TALLY_ROCE:
-                        self.words[rows, TIME] = time_ns[record] & low64
-                        self.words[rows, FRAME] = (first_frame + record) & low64
-                        self.words[rows, LENGTHS] = (cap_len[record] & low32) << 32 | (wire_len[record] & low32)
-                        self.words[rows, OFFSET] = start
+                        self.enter_hosts(data, rows, words)
+                        words[rows, TIME] = time_ns[record] & low64
+                        words[rows, FRAME] = (first_frame + record) & low64
+                        words[rows, LENGTHS] = (cap_len[record] & low32) << 32 | (wire_len[record] & low32)
+                        words[rows, OFFSET] = start
                         rows += 1
                     record += 1
-                extract(self.words, rows, fields1, columns1, done)
-                extract(self.words, rows, fields2, columns2, done)
-                extract(self.words, rows, fields4, columns4, done)
-                extract(self.words, rows, fields8, columns8, done)
+                extract(words, rows, fields1, columns1, done)
+                extract(words, rows, fields2, columns2, done)
+                extract(words, rows, fields4, columns4, done)
+                extract(words, rows, fields8, columns8, done)
                 done += rows
         return done
-
-
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
-def cut_status(status: cython.ulonglong) -> cython.ulonglong:
-    """A cut header is told only of a packet that was in order so far: other troubles weigh more."""
-    return STATUS_CUT if status == STATUS_OK else status
-
-
-Column = cython.fused_type(cython.uchar, cython.ushort, cython.uint, cython.ulonglong)
-
-
-@cython.cfunc
-@cython.nogil
-def extract(
-    words: cython.ulonglong[:, ::1],
-    rows: cython.Py_ssize_t,
-    fields: cython.const[cython.ulonglong][:, ::1],
-    columns: Column[:, ::1],
-    first: cython.Py_ssize_t,
-) -> cython.int:
-    """columns[k, first:first + rows] = (word >> shift) & mask for each field k."""
-    field: cython.Py_ssize_t
-    row: cython.Py_ssize_t
-    word: cython.Py_ssize_t
-    shift: cython.int
-    mask: cython.ulonglong
-    for field in range(fields.shape[0]):
-        word = fields[field, 0]
-        shift = fields[field, 1]
-        mask = fields[field, 2]
-        for row in range(rows):
-            columns[field, first + row] = (words[row, word] >> shift) & mask
-    return 0
-
-
-@cython.cfunc
-def check_fields(fields: cython.const[cython.ulonglong][:, ::1]) -> cython.int:
-    """Words that exist, shifts below 64."""
-    field: cython.Py_ssize_t
-    for field in range(fields.shape[0]):
-        if fields[field, 0] >= WORDS or fields[field, 1] > 63:
-            raise ValueError("a field outside of the row")
-    return 0
