@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import importlib.util
+import os
 from pathlib import Path
 
 import pytest
@@ -20,3 +22,33 @@ def _forms():
 def load_form():
     """``load_form(module_name, "compiled" | "interpreted")``: see `tests/forms.py`."""
     return _forms().load
+
+
+@pytest.fixture(scope="session")
+def samples():
+    """Folder of the sample captures that come with the project."""
+    return Path(__file__).parents[1] / "pcaps"
+
+
+@pytest.fixture(scope="session")
+def softroce():
+    """Folder of the Soft-RoCE captures, with the kernel's counters in ``truth.json``."""
+    folder = os.environ.get("ROCE_DISSECT_CAPTURES")
+    if not folder:
+        pytest.skip("ROCE_DISSECT_CAPTURES is not set")
+    path = Path(folder)
+    return path / "softroce" if (path / "softroce").is_dir() else path
+
+
+@pytest.fixture(scope="session")
+def plain(tmp_path_factory):
+    """``plain(path)``: the same capture without gzip, once a session."""
+    folder = tmp_path_factory.mktemp("plain")
+
+    def unpack(path):
+        target = folder / path.name.removesuffix(".gz")
+        if not target.exists():
+            target.write_bytes(gzip.decompress(path.read_bytes()))
+        return target
+
+    return unpack

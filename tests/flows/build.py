@@ -113,7 +113,7 @@ class Tracked:
     def events(self) -> list[str]:
         """``kind@frame`` or ``kind@first-last``, in the order of their first frames."""
         words = names(EventKind)
-        rows = sorted(((row[2], row[0], row[3]) for row in self.flows.events.tolist()))
+        rows = sorted((row[2], row[0], row[3]) for row in self.flows.events.tolist())
         return [f"{words[k]}@{first}" if first == last else f"{words[k]}@{first}-{last}" for first, k, last in rows]
 
     def word(self, word: int, stream: int | None = None) -> int:
