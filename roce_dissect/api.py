@@ -269,6 +269,7 @@ class Session:
     ) -> None:
         self.interrupted = False
         self._paths = _paths(captures)
+        self._keep_going = keep_going
         self._blocks = Blocks(self._paths, FLOW_COLUMNS, keep_going=keep_going, progress=progress, poll_s=poll_s)
         self._flows = FlowTable()
 
@@ -283,7 +284,7 @@ class Session:
         if final:
             self._flows.finish()
         tables = build_tables(self._flows, self._blocks.hosts.texts())
-        return Analysis(self._summary(), tables, _FileSource(self._paths))
+        return Analysis(self._summary(), tables, _FileSource(self._paths, self._keep_going))
 
     def _summary(self) -> dict[str, Any]:
         blocks, flows = self._blocks, self._flows
@@ -292,6 +293,68 @@ class Session:
         summary["untracked_packets"] = flows.untracked
         summary["events_left_out"] = flows.events_left_out + flows.handshakes.left_out
         return summary
+
+
+class PacketSession:
+    """Reading packets, as `Session` is an analysis under way: an iterator of their DataFrames.
+
+    Parameters
+    ----------
+    captures
+        As for `analyze`.
+    wanted : sequence of Column
+        Columns of the DataFrames.
+    keep_going : bool
+        Note a file that cannot be read (on) in `files` and go on, instead of raising its error.
+    poll_s : float, optional
+        For a pipe: deliver an empty DataFrame when nothing came for so long.
+    streams : numpy.ndarray, optional
+        Only the packets of these streams.
+    """
+
+    def __init__(
+        self,
+        captures: Captures,
+        wanted: Sequence[Column],
+        *,
+        keep_going: bool,
+        progress: Progress | None = None,
+        poll_s: float | None = None,
+        streams: np.ndarray | None = None,
+    ) -> None:
+        self._wanted = wanted
+        self._streams = streams
+        self._tracked = streams is not None or any(column.name in TRACKED for column in wanted)
+        names = kernel_columns(wanted) + (FLOW_COLUMNS if self._tracked else ())
+        self._blocks = Blocks(_paths(captures), names, keep_going=keep_going, progress=progress, poll_s=poll_s)
+
+    @property
+    def files(self) -> list[FileSummary]:
+        """What is known of each input so far."""
+        return self._blocks.files
+
+    @property
+    def first_time_ns(self) -> int | None:
+        """Time of the capture's first frame, RoCE or not."""
+        return min((one.first_time_ns for one in self.files if one.first_time_ns is not None), default=None)
+
+    def __iter__(self) -> Iterator[pd.DataFrame]:
+        flows = FlowTable() if self._tracked else None
+        first = 0
+        for block in self._blocks:
+            columns, verdicts = block.columns, None
+            if flows is not None:
+                verdicts = Verdicts.empty(max(block.rows, 2))
+                flows.feed(columns, block.rows, block.messages, verdicts)
+                columns = columns | {name: getattr(verdicts, name) for name in TRACKED}
+            rows: slice | np.ndarray = slice(0, block.rows)
+            if self._streams is not None and verdicts is not None:
+                rows = np.flatnonzero(np.isin(verdicts.stream[: block.rows], self._streams))
+                if len(rows) == 0:
+                    continue
+            frame = packet_frame(self._wanted, columns, rows, list(self._blocks.hosts.texts()), first)
+            first += len(frame)
+            yield frame
 
 
 # -- what packets can be read from, and read from again --------------------------------------------------------------
@@ -306,29 +369,12 @@ class _Source:
 
 
 class _FileSource(_Source):
-    def __init__(self, paths: list[str | BinaryIO]) -> None:
+    def __init__(self, paths: list[str | BinaryIO], keep_going: bool = False) -> None:
         self._paths = paths
+        self._keep_going = keep_going
 
     def frames(self, wanted: Sequence[Column], streams: np.ndarray | None) -> Iterator[pd.DataFrame]:
-        tracked = streams is not None or any(column.name in TRACKED for column in wanted)
-        names = kernel_columns(wanted) + (FLOW_COLUMNS if tracked else ())
-        blocks = Blocks(self._paths, names)
-        flows = FlowTable() if tracked else None
-        first = 0
-        for block in blocks:
-            columns, verdicts = block.columns, None
-            if flows is not None:
-                verdicts = Verdicts.empty(max(block.rows, 2))
-                flows.feed(columns, block.rows, block.messages, verdicts)
-                columns = columns | {name: getattr(verdicts, name) for name in TRACKED}
-            rows: slice | np.ndarray = slice(0, block.rows)
-            if streams is not None and verdicts is not None:
-                rows = np.flatnonzero(np.isin(verdicts.stream[: block.rows], streams))
-                if len(rows) == 0:
-                    continue
-            frame = packet_frame(wanted, columns, rows, list(blocks.hosts.texts()), first)
-            first += len(frame)
-            yield frame
+        return iter(PacketSession(self._paths, wanted, keep_going=self._keep_going, streams=streams))
 
 
 class _FrameSource(_Source):
@@ -446,7 +492,7 @@ def _paths(captures: Captures) -> list[str | BinaryIO]:
     """Inputs as the reader takes them."""
     if isinstance(captures, str | os.PathLike):
         return [os.fspath(captures)]
-    if hasattr(captures, "read"):
+    if hasattr(captures, "read") or hasattr(captures, "readinto"):
         return [captures]  # type: ignore[list-item]
     return [os.fspath(one) for one in captures]  # type: ignore[union-attr]
 
