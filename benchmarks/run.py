@@ -19,7 +19,8 @@ SAMPLE = HERE.parent / "pcaps" / "imp_loss1_write.server.pcap.gz"
 FIELDS = (
     "frame.time_epoch", "frame.len", "ip.src", "ip.dst", "ip.dsfield.ecn", "udp.srcport",
     "infiniband.bth.opcode", "infiniband.bth.destqp", "infiniband.bth.psn", "infiniband.bth.a",
-    "infiniband.aeth.syndrome", "infiniband.aeth.msn", "infiniband.reth.va", "infiniband.reth.r_key", "infiniband.reth.dmalen",
+    "infiniband.aeth.syndrome", "infiniband.aeth.msn",
+    "infiniband.reth.va", "infiniband.reth.r_key", "infiniband.reth.dmalen",
 )  # fmt: skip
 
 

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -275,7 +276,7 @@ COUNTERS = _table(
 )
 
 
-def packet_columns(names: list[str] | tuple[str, ...] | None = None) -> list[Column]:
+def packet_columns(names: Sequence[str] | None = None) -> list[Column]:
     """Columns of `PACKETS` by name, in the order asked for; all of them for None.
 
     Raises

@@ -33,6 +33,7 @@ CM_COLUMNS = (
     "status",
     "version",
 )
+_UD_SEND_ONLY = Opcode["UD_SEND_ONLY"]
 #: Bytes of a MAD up to the last field read here.
 _NEEDED = {
     spec.CmMessage.REQ: 24 + 51,
@@ -83,7 +84,7 @@ def cm_messages(columns: Mapping[str, np.ndarray], rows: int, data: np.ndarray) 
     to_gsi = np.flatnonzero(columns["dest_qp"][:rows] == spec.GSI_QP)
     messages = []
     for row in to_gsi.tolist():
-        if columns["opcode"][row] != Opcode.UD_SEND_ONLY or columns["status"][row] != 0:
+        if columns["opcode"][row] != _UD_SEND_ONLY or columns["status"][row] != 0:
             continue
         start = int(columns["offset"][row]) + int(columns["payload_offset"][row])
         end = int(columns["offset"][row]) + int(columns["cap_len"][row])
