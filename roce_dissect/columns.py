@@ -269,7 +269,7 @@ COUNTERS = _table(
     Column("out_of_seq_request", "int64", "episodes of requests out of sequence"),
     Column("rcvd_rnr_err", "int64", "RNR NAKs received", "packets"),
     Column("send_rnr_err", "int64", "RNR NAKs sent", "packets"),
-    Column("rcvd_seq_err", "int64", "NAKs 0x60 received", "packets"),
+    Column("packet_seq_err", "int64", "NAKs 0x60 received", "packets"),
     Column("np_cnp_sent", "int64", "CNPs sent", "packets"),
     Column("rp_cnp_handled", "int64", "CNPs received", "packets"),
     Column("np_ecn_marked_roce_packets", "int64", "packets received with CE", "packets"),

@@ -356,7 +356,7 @@ def _counters(rows: np.ndarray, confirmed: np.ndarray | pa.Array, texts: np.ndar
         "out_of_seq_request": (destination, np.where(sure, rows[:, states.OUT_OF_SEQ_REQUEST], 0)),
         "rcvd_rnr_err": (destination, rows[:, states.RNR_NAKS]),
         "send_rnr_err": (source, rows[:, states.RNR_NAKS]),
-        "rcvd_seq_err": (destination, rows[:, states.SEQUENCE_NAKS]),
+        "packet_seq_err": (destination, rows[:, states.SEQUENCE_NAKS]),
         "np_cnp_sent": (source, rows[:, states.CNPS]),
         "rp_cnp_handled": (destination, rows[:, states.CNPS]),
         "np_ecn_marked_roce_packets": (destination, rows[:, states.CE_PACKETS]),
