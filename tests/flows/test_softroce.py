@@ -290,7 +290,7 @@ def test_split_capture_is_part_of_a_lossy_run(softroce, truth):
     assert len(parts) == 5
     counters = counted(rd.analyze(parts), "client")
     naks = truth["imp_loss1_write"]["files"]["imp_loss1_write.client.pcap.gz"]["aeth"]["NAK_psn_seq_err"]
-    assert counters["rcvd_seq_err"] == naks
+    assert counters["packet_seq_err"] == naks
     assert counters["sent_pkts"] == truth["imp_loss1_write"]["client"]["sent_pkts"]
 
 
