@@ -1,0 +1,271 @@
+"""Every packet, every field of BTH, extended headers, IP, UDP, Ethernet, VLAN and GRH: equal to tshark's reading.
+
+Where tshark is known to err, the exception is named with its number in the project's list of traps:
+
+1. It chooses a dissector by the *lower* port first: a source port below 4791 may hide RoCE.
+2. CNPs (opcode 0x81) are "unknown" to it: their 16 bytes and ICRC are "vendor data".
+3. 0x40 to 0x5f are always taken for NVIDIA DC: the headers of RD are shifted.
+4. FETH is off by one bit (4.4) or unknown (4.0), with it what follows in FLUSH; 4.0 lacks ATOMIC WRITE, too.
+5. Sliced packets: "malformed", and what it shows as ICRC is none.
+6. Payload heuristics: switched off here.
+7. The ICRC is shown big-endian.
+16. No extended header of XRC is decoded.
+"""
+
+from __future__ import annotations
+
+import gzip
+import ipaddress
+import os
+import random
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import roce_dissect as rd
+from roce_dissect.columns import PACKETS
+
+TSHARK = shutil.which("tshark")
+pytestmark = pytest.mark.skipif(TSHARK is None, reason="tshark is not installed")
+
+#: Our column -> tshark's fields, the first that has a value counts.
+FIELDS = {column.name: [column.wireshark] for column in PACKETS.values() if column.wireshark}
+FIELDS |= {
+    "vlan_id": ["ieee8021ad.id", "vlan.id"],
+    "vlan2_id": ["ieee8021ad.id", "vlan.id"],
+    "pcp": ["ieee8021ad.priority", "vlan.priority"],
+    "src": ["ip.src", "ipv6.src", "infiniband.grh.sgid"],
+    "dst": ["ip.dst", "ipv6.dst", "infiniband.grh.dgid"],
+    "dscp": ["ip.dsfield.dscp", "ipv6.tclass.dscp", "infiniband.grh.tclass"],
+    "ecn": ["ip.dsfield.ecn", "ipv6.tclass.ecn", "infiniband.grh.tclass"],
+    "ttl": ["ip.ttl", "ipv6.hlim", "infiniband.grh.hoplmt"],
+    "flow_label": ["ipv6.flow", "infiniband.grh.flowlabel"],
+    "ip_len": ["ip.len", "ipv6.plen", "infiniband.grh.paylen"],
+}
+#: Fields that tshark prints as bare hexadecimal bytes.
+BYTES = {"imm_data", "inv_r_key"}
+NAMES = sorted({name for fields in FIELDS.values() for name in fields})
+OURS = ["status", "payload_len", *FIELDS]
+ROCE = "(udp.dstport == 4791 || eth.type == 0x8915 || vlan.etype == 0x8915) && !icmp && !icmpv6"
+
+#: Captures with a link type other than Ethernet, or a tunnel: not decoded yet.
+NOT_HERE = ("fmt_any", "fmt_rawip", "encap_vxlan")
+
+
+def captures():
+    """Samples of the project, and the captures of the environment."""
+    paths = sorted((Path(__file__).parents[2] / "pcaps").glob("*.pcap*"))
+    folder = os.environ.get("ROCE_DISSECT_CAPTURES")
+    if folder:
+        known = {path.name for path in paths}
+        paths += sorted(path for path in Path(folder).rglob("*.pcap*") if path.name not in known)
+    return [path for path in paths if not path.name.startswith(NOT_HERE)]
+
+
+def by_tshark(path, names=NAMES, display_filter=ROCE):
+    """tshark's RoCE frames: frame number -> {field: list of printed values}."""
+    command = [TSHARK, "--disable-heuristic", "rpcrdma_infiniband", "-n", "-r", str(path), "-Y", display_filter]
+    command += ["-T", "fields", "-E", "separator=/t", "-E", "occurrence=a", "-E", "aggregator=|"]
+    for name in names:
+        command += ["-e", name]
+    done = subprocess.run(command, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
+    rows = {}
+    for line in done.stdout.decode().splitlines():
+        values = dict(zip(names, line.split("\t"), strict=True))
+        rows[int(values["frame.number"])] = {name: value.split("|") for name, value in values.items() if value}
+    return rows
+
+
+def number(text, name):
+    """A printed value as an integer."""
+    if name in BYTES:
+        return int(text.replace(":", ""), 16)
+    if name in ("eth_src", "eth_dst"):
+        return int(text.replace(":", ""), 16)
+    if name == "time_ns":
+        seconds, _, fraction = text.partition(".")
+        return int(seconds) * 10**9 + int(fraction.ljust(9, "0"))
+    if text in ("True", "False"):
+        return int(text == "True")
+    return int(text, 0)
+
+
+def theirs(row, name):
+    """tshark's value of our column, None where it has none."""
+    if name in ("vlan_id", "vlan2_id", "pcp"):  # of each tag from the outside in
+        values = [value for field in FIELDS[name] for value in row.get(field, [])]
+        place = int(name == "vlan2_id")
+        return int(values[place]) if len(values) > place else None
+    field, values = next(((field, row[field]) for field in FIELDS[name] if field in row), (None, None))
+    if values is None:
+        return None
+    if name in ("src", "dst"):
+        address = ipaddress.ip_address(values[0])
+        return str(getattr(address, "ipv4_mapped", None) or address)
+    value = number(values[0], name)
+    if field == "infiniband.grh.tclass":
+        return value >> 2 if name == "dscp" else value & 3
+    if name == "icrc":  # trap 7
+        return int.from_bytes(value.to_bytes(4, "big"), "little")
+    return value
+
+
+#: Columns of the extended headers.
+EXTENDED = {
+    "va", "r_key", "dma_len", "syndrome", "msn", "imm_data", "inv_r_key", "q_key", "src_qp", "swap_add_data",
+    "compare_data", "orig_data", "ee_context",
+}  # fmt: skip
+
+
+#: Opcodes that tshark 4.0 names, RD left out.
+NAMED = {*range(0x15), 0x16, 0x17, *range(0x20, 0x2C), 0x64, 0x65}
+INFINIBAND = {name for name in FIELDS if FIELDS[name][0].startswith("infiniband.")}
+
+
+def trap(name, ours, row):
+    """Why tshark cannot be asked about this column of this packet: a trap's number or a word; None: it can."""
+    if name not in INFINIBAND:
+        return None
+    if "infiniband.bth.opcode" not in row:
+        return 1 if ours["udp_sport"] < 4791 else None
+    opcode = int(row["infiniband.bth.opcode"][0])
+    udp_length = int(row["udp.length"][0]) if "udp.length" in row else 1 << 16
+    if ours["opcode"] is None:
+        return "no room for BTH and ICRC" if ours["status"] == "malformed" and udp_length < 8 + 12 + 4 else None
+    if 0x40 <= opcode <= 0x5F and name in EXTENDED | {"icrc"}:
+        return 3
+    if opcode in (0x1C, 0x1D) and name in EXTENDED | {"icrc"}:
+        return 4
+    if 0xA0 <= opcode <= 0xBF and name in EXTENDED:
+        return 16
+    if opcode not in NAMED and name == "icrc":
+        return 2
+    if name in EXTENDED and ours[name] is None and ours["payload_len"] == 0 and udp_length == 8 + 12 + 4:
+        return "an extended header read from the ICRC's bytes"
+    return None
+
+
+def compare(path):
+    """(frame, column, ours, tshark's) of all that differs; traps met; packets compared."""
+    packets = rd.read_packets(path, OURS)
+    rows = by_tshark(path)
+    assert packets["frame"].tolist() == list(rows)
+    plain = {name: packets[name].astype(object).where(packets[name].notna(), None).tolist() for name in OURS}
+    found, traps = [], set()
+    for index, (frame, row) in enumerate(rows.items()):
+        ours = {name: plain[name][index] for name in OURS}
+        for name in FIELDS:
+            other = theirs(row, name)
+            if ours[name] != other:
+                reason = trap(name, ours, row)
+                if reason is None:
+                    found.append((frame, name, ours[name], other))
+                traps.add(reason)
+    return found, traps - {None}, len(rows)
+
+
+#: Captures that meet a trap.
+TRAPS = {
+    "k612_flush_atomic_write": {4},
+    "neg_udp4791_not_roce": {2, 3, 4, "no room for BTH and ICRC", "an extended header read from the ICRC's bytes"},
+}
+
+
+@pytest.mark.parametrize("path", captures(), ids=lambda path: path.name)
+def test_capture(path):
+    found, traps, packets = compare(path)
+    assert not found
+    assert traps == TRAPS.get(path.name.partition(".")[0], set())
+    assert packets or path.name.startswith("neg_siw")
+
+
+@pytest.mark.parametrize("snap", [64, 80, 96, 128])
+@pytest.mark.parametrize(
+    "name",
+    ["rc_mix_ipv4_mtu1024.server", "rc_mix_ipv6_mtu1024.client", "rc_mix_vlan100_ipv4.client", "ud_mix_ipv4.server"],
+)
+def test_sliced(name, snap, samples, frames, tmp_path):
+    path = tmp_path / "sliced.pcap"
+    path.write_bytes(frames.sliced(gzip.decompress((samples / f"{name}.pcap.gz").read_bytes()), snap))
+    found, traps, packets = compare(path)
+    assert not found
+    assert not traps
+    assert packets
+
+
+@pytest.mark.parametrize("form", ["pcapng", "nsecpcap"])
+def test_other_formats(form, samples, tmp_path):
+    editcap = shutil.which("editcap")
+    if editcap is None:
+        pytest.skip("editcap is not installed")
+    path = tmp_path / "capture"
+    subprocess.run([editcap, "-F", form, samples / "rc_mix_vlan100_ipv4.client.pcap.gz", path], check=True)
+    found, traps, packets = compare(path)
+    assert (found, traps) == ([], set())
+    assert packets == 58
+    path.with_suffix(".gz").write_bytes(gzip.compress(path.read_bytes()))
+    assert compare(path.with_suffix(".gz")) == ([], set(), packets)
+
+
+@pytest.mark.parametrize(
+    "name", ["rc_mix_ipv4_mtu1024.server", "rc_mix_ipv6_mtu1024.client", "uc_mix_ipv4.client", "ud_mix_ipv4.server"]
+)
+def test_version_1(name, samples, frames, tmp_path):
+    """No RoCE v1 capture at hand: version 2 made into version 1, frame by frame, and tshark as the judge."""
+    source = frames.records(gzip.decompress((samples / f"{name}.pcap.gz").read_bytes()))
+    roce = [frame for *_, frame in source if frame[36:38] == b"\x12\xb7" or frame[56:58] == b"\x12\xb7"]
+    path = tmp_path / "v1.pcap"
+    path.write_bytes(frames.pcap([frames.v1_from_v2(frame) for frame in roce]))
+    found, traps, packets = compare(path)
+    assert (found, traps) == ([], set())
+    assert packets == len(roce) >= 9
+    assert set(rd.read_packets(path, ["version"])["version"]) == {1}
+
+
+def test_every_opcode_every_encapsulation(frames, tmp_path):
+    """All named opcodes with random fields: IPv4 with and without options, IPv6, GRH, no tag, a tag, two tags."""
+    rng = random.Random(4791)
+    made = []
+    for opcode in sorted(frames.CHAINS):
+        for build in (frames.v2, frames.v2_ipv6, frames.v1):
+            for tags in ((), ((0x8100, 0x6064),), ((0x88A8, 0x412C), (0x8100, 0xE190))):
+                ip = {
+                    "options": b"\x01" * rng.choice((0, 4, 12)),
+                    "tos": rng.randrange(256),
+                    "ip_id": rng.randrange(65536),
+                }
+                if build is not frames.v2:
+                    ip = {"tclass": rng.randrange(256), "flow": rng.randrange(1 << 20), "hops": rng.randrange(1, 256)}
+                fields = {
+                    "psn": rng.getrandbits(24), "dest_qp": rng.randrange(2, 1 << 24), "se": rng.getrandbits(1),
+                    "mig_req": rng.getrandbits(1), "ack_req": rng.getrandbits(1), "p_key": rng.getrandbits(16),
+                    "icrc": rng.getrandbits(32),
+                }  # fmt: skip
+                if build is not frames.v1:
+                    fields["sport"] = rng.randrange(0xC000, 0x10000)
+                empty = opcode & 0x1F in (0x0C, 0x11, 0x12, 0x13, 0x14, 0x1C) or opcode == 0x81
+                payload = b"" if empty else rng.randbytes(rng.randrange(40))
+                made.append(build(opcode, payload, frames.values_of(opcode, rng), tags, ip, **fields))
+    path = tmp_path / "all.pcap"
+    path.write_bytes(frames.pcap(made, nano=True))
+    found, traps, packets = compare(path)
+    assert not found
+    assert traps == {2, 3, 4, 16}
+    assert packets == len(made)
+
+
+def test_source_port_of_another_protocol(frames, tmp_path):
+    """Trap 1: from source port 69 tshark sees TFTP; we see RoCE, whatever the source port."""
+    path = tmp_path / "ports.pcap"
+    ports = [0, 69, 53, 123, 4789, 4791, 49152]
+    path.write_bytes(frames.pcap([frames.v2(4, b"data", sport=port, psn=port) for port in ports]))
+    packets = rd.read_packets(path, ["udp_sport", "opcode", "psn", "status"])
+    assert packets["udp_sport"].tolist() == packets["psn"].tolist() == ports
+    assert set(packets["opcode"]) == {4}
+    assert set(packets["status"]) == {"ok"}
+    found, traps, _ = compare(path)
+    assert not found
+    assert 1 in traps
