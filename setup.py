@@ -12,6 +12,7 @@ from setuptools import Extension, setup
 KERNELS = (
     "roce_dissect.capture.records",
     "roce_dissect.decode.kernel",
+    "roce_dissect.flows.ledger",
     "roce_dissect.flows.tracker",
 )
 FLAGS = ["/O2"] if os.name == "nt" else ["-O3"]

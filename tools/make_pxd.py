@@ -33,7 +33,7 @@ cdef extern from *:
 KERNELS = {
     "roce_dissect/capture/records.pxd": ("roce_dissect.capture.states", ""),
     "roce_dissect/decode/kernel.pxd": ("roce_dissect.layout", PREFETCH),
-    "roce_dissect/flows/tracker.pxd": ("roce_dissect.flows.states", ""),
+    "roce_dissect/flows/states.pxd": ("roce_dissect.flows.states", ""),
 }
 
 

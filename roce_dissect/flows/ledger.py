@@ -1,0 +1,378 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
+"""The tracker's books: streams and their lives, open gaps, runs, and the events that come of them.
+
+`Ledger` keeps the tables and knows no protocol; `roce_dissect.flows.tracker.Tracker`, its only child, has the rules.
+One source, two forms, as there. Where C would wrap and Python would not (the hash), the source masks.
+"""
+
+from __future__ import annotations
+
+import cython
+
+COMPILED = cython.compiled
+
+if not cython.compiled:  # compiled: the same names are C enums in states.pxd
+    from roce_dissect.flows.states import *
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(-1, check=False)
+def hash_key(hosts: cython.ulonglong, qp: cython.ulonglong) -> cython.longlong:
+    """Mix a key into 24 bits. C drops what exceeds 64 bits, Python does not: hence the mask, which costs C nothing."""
+    golden: cython.ulonglong = 0x9E3779B97F4A7C15  # typed: as an operand, a literal above 2**31 is a Python object
+    low64: cython.ulonglong = 0xFFFFFFFFFFFFFFFF
+    mixed: cython.ulonglong = ((hosts ^ (hosts >> 29) ^ (qp << 20)) & low64) * golden & low64
+    return mixed >> 40
+
+
+@cython.cclass
+class Ledger:
+    """Tables are the caller's arrays (see `states`), so that Python can read, store and share them."""
+
+    slots: cython.int[::1]
+    classes: cython.const[cython.ushort][::1]
+    streams: cython.longlong[:, ::1]
+    pairs: cython.longlong[:, ::1]
+    holes: cython.longlong[:, ::1]
+    recent: cython.longlong[:, ::1]
+    events: cython.longlong[:, ::1]
+    counts: cython.longlong[::1]
+    # the packet at hand
+    frame: cython.longlong
+    time: cython.longlong
+    missing: cython.longlong
+    extended: cython.longlong
+
+    def __init__(self, slots, classes, streams, pairs, holes, recent, events, counts):
+        self.slots = memoryview(slots)
+        self.classes = memoryview(classes)
+        self.streams = memoryview(streams)
+        self.pairs = memoryview(pairs)
+        self.holes = memoryview(holes)
+        self.recent = memoryview(recent)
+        self.events = memoryview(events)
+        self.counts = memoryview(counts)
+        self.frame = 0
+        self.time = 0
+        self.missing = 0
+        self.extended = -1
+        if (
+            self.classes.shape[0] != 256
+            or self.streams.shape[1] != STREAM_WORDS
+            or self.counts.shape[0] != COUNTS
+            or self.pairs.shape[1] != PAIR_WORDS
+            or self.holes.shape[1] != HOLE_WORDS
+            or self.recent.shape[1] != RECENT_WORDS
+            or self.events.shape[1] != EVENT_WORDS
+        ):
+            raise ValueError("a table has the wrong shape")
+        for size in (self.slots.shape[0], self.pairs.shape[0], self.recent.shape[0]):
+            if size & (size - 1):
+                raise ValueError("slots, pairs and recent: powers of two")
+        if self.slots.shape[0] <= self.streams.shape[0] or self.pairs.shape[0] <= self.streams.shape[0]:
+            raise ValueError("slots and pairs: more than there are streams")
+        if self.counts[HOLES_USED] < 1:
+            raise ValueError("hole 0 is the end of every list, so one is in use from the beginning")
+
+    # -- tables ----------------------------------------------------------------------------------------------------
+
+    @cython.cfunc
+    @cython.inline
+    @cython.nogil
+    @cython.exceptval(-2, check=False)
+    def find_stream(
+        self, hosts: cython.longlong, qp: cython.longlong, source: cython.longlong, enter: cython.bint
+    ) -> cython.Py_ssize_t:
+        """Stream of a key, entered if it is new and wanted; -1 where there is none or no room."""
+        last: cython.Py_ssize_t = self.slots.shape[0] - 1
+        slot: cython.Py_ssize_t = hash_key(hosts, qp ^ (source << 24)) & last
+        stream: cython.Py_ssize_t
+        while self.slots[slot] != 0:
+            stream = self.slots[slot] - 1
+            if (
+                self.streams[stream, KEY_QP] == qp
+                and self.streams[stream, KEY_HOSTS] == hosts
+                and self.streams[stream, KEY_SOURCE] == source
+            ):
+                return stream
+            slot = (slot + 1) & last
+        if not enter or self.counts[STREAMS_USED] >= self.streams.shape[0]:
+            return -1
+        return self.enter_stream(hosts, qp, source, slot, 1)
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(-2, check=False)
+    def enter_stream(
+        self,
+        hosts: cython.longlong,
+        qp: cython.longlong,
+        source: cython.longlong,
+        slot: cython.Py_ssize_t,
+        life: cython.longlong,
+    ) -> cython.Py_ssize_t:
+        """A new stream in a slot, first in the list of its host pair; the caller has made sure of room."""
+        stream: cython.Py_ssize_t = self.counts[STREAMS_USED]
+        pair: cython.Py_ssize_t = self.find_pair(hosts)
+        self.counts[STREAMS_USED] += 1
+        self.slots[slot] = stream + 1
+        self.streams[stream, KEY_HOSTS] = hosts
+        self.streams[stream, KEY_QP] = qp
+        self.streams[stream, KEY_SOURCE] = source
+        self.streams[stream, LIFE] = life
+        self.streams[stream, FIRST_FRAME] = self.frame
+        self.streams[stream, FIRST_TIME] = self.time
+        self.streams[stream, LAST_FRAME] = self.frame
+        self.streams[stream, LAST_TIME] = self.time
+        self.streams[stream, PAIR] = pair
+        self.streams[stream, NEXT_IN_PAIR] = self.pairs[pair, PAIR_HEAD]
+        self.pairs[pair, PAIR_HEAD] = stream + 1
+        return stream
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(-2, check=False)
+    def new_life(self, old: cython.Py_ssize_t) -> cython.Py_ssize_t:
+        """A new stream in place of `old`; `old` itself where there is no room. Its peer's life ends with it."""
+        last: cython.Py_ssize_t = self.slots.shape[0] - 1
+        qp: cython.longlong = self.streams[old, KEY_QP]
+        source: cython.longlong = self.streams[old, KEY_SOURCE]
+        slot: cython.Py_ssize_t = hash_key(self.streams[old, KEY_HOSTS], qp ^ (source << 24)) & last
+        stream: cython.Py_ssize_t
+        peer: cython.Py_ssize_t = self.streams[old, PEER] - 1
+        if self.counts[STREAMS_USED] >= self.streams.shape[0]:
+            return old
+        while self.slots[slot] != old + 1:
+            slot = (slot + 1) & last
+        self.close_run(old)
+        stream = self.enter_stream(self.streams[old, KEY_HOSTS], qp, source, slot, self.streams[old, LIFE] + 1)
+        self.streams[old, FLAGS] |= EXPIRED
+        self.forget_holes(old, self.streams[old, NEXT])
+        if peer >= 0:
+            self.streams[peer, FLAGS] |= EXPIRED
+        return stream
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(-1, check=False)
+    def find_pair(self, hosts: cython.longlong) -> cython.Py_ssize_t:
+        """Host pair of a key, either direction; the table is its own hash and never full (`__init__`)."""
+        source: cython.longlong = hosts >> 32
+        destination: cython.longlong = hosts - (source << 32)
+        last: cython.Py_ssize_t = self.pairs.shape[0] - 1
+        key: cython.longlong = (
+            (source << 32) | destination if source < destination else (destination << 32) | source
+        ) + 1
+        pair: cython.Py_ssize_t = hash_key(key, 0) & last
+        while self.pairs[pair, PAIR_HOSTS] != 0:
+            if self.pairs[pair, PAIR_HOSTS] == key:
+                return pair
+            pair = (pair + 1) & last
+        self.pairs[pair, PAIR_HOSTS] = key
+        return pair
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(-1, check=False)
+    def emit(
+        self,
+        kind: cython.longlong,
+        stream: cython.Py_ssize_t,
+        psn: cython.longlong,
+        count: cython.longlong,
+        value: cython.longlong,
+    ) -> cython.int:
+        """Append an event about the packet at hand; `track` has made sure of room."""
+        event: cython.Py_ssize_t = self.counts[EVENTS_USED]
+        self.events[event, EVENT_KIND] = kind
+        self.events[event, EVENT_STREAM] = stream
+        self.events[event, EVENT_FRAME] = self.frame
+        self.events[event, EVENT_LAST_FRAME] = self.frame
+        self.events[event, EVENT_TIME] = self.time
+        self.events[event, EVENT_LAST_TIME] = self.time
+        self.events[event, EVENT_PSN] = psn & 0xFFFFFF
+        self.events[event, EVENT_COUNT] = count
+        self.events[event, EVENT_STALL] = 0
+        self.events[event, EVENT_VALUE] = value
+        self.counts[EVENTS_USED] = event + 1
+        return 0
+
+    # -- runs ------------------------------------------------------------------------------------------------------
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(-1, check=False)
+    def add_to_run(self, stream: cython.Py_ssize_t, psn: cython.longlong, late: cython.bint) -> cython.int:
+        """A request that does not advance: opens a run or lengthens it."""
+        if self.streams[stream, FLAGS] & RUN_OPEN == 0:
+            self.streams[stream, FLAGS] |= RUN_OPEN
+            self.streams[stream, RUNS] += 1
+            self.streams[stream, RUN_FRAME] = self.frame
+            self.streams[stream, RUN_TIME] = self.time
+            self.streams[stream, RUN_COUNT] = 0
+            self.streams[stream, RUN_LATE] = 0
+            self.streams[stream, RUN_PSN] = psn
+        self.streams[stream, RUN_COUNT] += 1
+        self.streams[stream, RUN_LATE] += late
+        self.streams[stream, RUN_LAST_FRAME] = self.frame
+        self.streams[stream, RUN_LAST_TIME] = self.time
+        return 0
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(-1, check=False)
+    def close_run(self, stream: cython.Py_ssize_t) -> cython.int:
+        """Emit the open run, if there is one."""
+        event: cython.Py_ssize_t = self.counts[EVENTS_USED]
+        stall: cython.longlong
+        if self.streams[stream, FLAGS] & RUN_OPEN == 0:
+            return 0
+        self.streams[stream, FLAGS] &= ~RUN_OPEN
+        stall = self.streams[stream, RUN_LAST_TIME] - self.streams[stream, ADVANCE_TIME]
+        if stall < 0 or self.streams[stream, ADVANCE_TIME] == 0:  # time ran backwards; never advanced
+            stall = 0
+        self.streams[stream, STALL] += stall
+        self.emit(
+            KIND_RESEND,
+            stream,
+            self.streams[stream, RUN_PSN],
+            self.streams[stream, RUN_COUNT],
+            self.streams[stream, RUN_LATE],
+        )
+        self.events[event, EVENT_FRAME] = self.streams[stream, RUN_FRAME]
+        self.events[event, EVENT_LAST_FRAME] = self.streams[stream, RUN_LAST_FRAME]
+        self.events[event, EVENT_TIME] = self.streams[stream, RUN_TIME]
+        self.events[event, EVENT_LAST_TIME] = self.streams[stream, RUN_LAST_TIME]
+        self.events[event, EVENT_STALL] = stall
+        return 0
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(-1, check=False)
+    def add_mark(self, stream: cython.Py_ssize_t, run: cython.Py_ssize_t, kind: cython.longlong) -> cython.int:
+        """A CNP or CE mark (`run`: CNP_RUN or CE_RUN): lengthens its run, or ends that and begins the next."""
+        if self.streams[stream, run + 4] > 0 and self.time - self.streams[stream, run + 3] > RUN_BREAK_NS:
+            self.close_marks(stream, run, kind)
+        if self.streams[stream, run + 4] == 0:
+            self.streams[stream, run] = self.frame
+            self.streams[stream, run + 1] = self.time
+        self.streams[stream, run + 2] = self.frame
+        self.streams[stream, run + 3] = self.time
+        self.streams[stream, run + 4] += 1
+        return 0
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(-1, check=False)
+    def close_marks(self, stream: cython.Py_ssize_t, run: cython.Py_ssize_t, kind: cython.longlong) -> cython.int:
+        """Emit a run of CNPs or CE marks, if there is one."""
+        event: cython.Py_ssize_t = self.counts[EVENTS_USED]
+        if self.streams[stream, run + 4] == 0:
+            return 0
+        self.emit(kind, stream, -1, self.streams[stream, run + 4], 0)
+        self.events[event, EVENT_PSN] = -1
+        self.events[event, EVENT_FRAME] = self.streams[stream, run]
+        self.events[event, EVENT_TIME] = self.streams[stream, run + 1]
+        self.events[event, EVENT_LAST_FRAME] = self.streams[stream, run + 2]
+        self.events[event, EVENT_LAST_TIME] = self.streams[stream, run + 3]
+        self.streams[stream, run + 4] = 0
+        return 0
+
+    # -- holes: what the capture has not seen ------------------------------------------------------------------------
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(-1, check=False)
+    def new_hole(
+        self, stream: cython.Py_ssize_t, start: cython.longlong, stop: cython.longlong, link: cython.longlong
+    ) -> cython.longlong:
+        """A hole before `link` in the stream's list; returns `link` itself when the table is full."""
+        hole: cython.longlong = self.counts[HOLE_FREE]
+        if hole != 0:
+            self.counts[HOLE_FREE] = self.holes[hole, HOLE_LINK]
+        elif self.counts[HOLES_USED] < self.holes.shape[0]:
+            hole = self.counts[HOLES_USED]
+            self.counts[HOLES_USED] = hole + 1
+        else:
+            return link
+        self.streams[stream, HOLE_COUNT] += 1
+        self.holes[hole, HOLE_START] = start
+        self.holes[hole, HOLE_STOP] = stop
+        self.holes[hole, HOLE_LINK] = link
+        return hole
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(-1, check=False)
+    def fill_hole(self, stream: cython.Py_ssize_t, psn: cython.longlong, stop: cython.longlong) -> cython.bint:
+        """Whether `psn` lies in a hole; psn <= x < stop is seen from now on. The list runs from high to low PSNs."""
+        before: cython.longlong = 0
+        hole: cython.longlong = self.streams[stream, HOLE]
+        while hole != 0 and psn < self.holes[hole, HOLE_STOP]:
+            if psn >= self.holes[hole, HOLE_START]:
+                if psn == self.holes[hole, HOLE_START]:
+                    self.holes[hole, HOLE_START] = stop
+                    if stop >= self.holes[hole, HOLE_STOP]:
+                        self.drop_hole(stream, before, hole)
+                elif stop >= self.holes[hole, HOLE_STOP]:
+                    self.holes[hole, HOLE_STOP] = psn
+                else:  # hit in the middle: this one keeps the upper part, a new one behind it the lower
+                    self.holes[hole, HOLE_LINK] = self.new_hole(
+                        stream, self.holes[hole, HOLE_START], psn, self.holes[hole, HOLE_LINK]
+                    )
+                    self.holes[hole, HOLE_START] = stop
+                return True
+            before = hole
+            hole = self.holes[hole, HOLE_LINK]
+        return False
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(-1, check=False)
+    def drop_hole(self, stream: cython.Py_ssize_t, before: cython.longlong, hole: cython.longlong) -> cython.int:
+        """Take a hole out of its stream's list (`before`: the one before it, 0: it is the head) and free it."""
+        if before != 0:
+            self.holes[before, HOLE_LINK] = self.holes[hole, HOLE_LINK]
+        else:
+            self.streams[stream, HOLE] = self.holes[hole, HOLE_LINK]
+        self.holes[hole, HOLE_LINK] = self.counts[HOLE_FREE]
+        self.counts[HOLE_FREE] = hole
+        self.streams[stream, HOLE_COUNT] -= 1
+        return 0
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(-1, check=False)
+    def forget_holes(self, stream: cython.Py_ssize_t, psn: cython.longlong) -> cython.longlong:
+        """Free the holes below `psn`; returns how many PSNs they held."""
+        before: cython.longlong = 0
+        hole: cython.longlong = self.streams[stream, HOLE]
+        held: cython.longlong = 0
+        while hole != 0:
+            if self.holes[hole, HOLE_STOP] <= psn:
+                held += self.holes[hole, HOLE_STOP] - self.holes[hole, HOLE_START]
+                self.drop_hole(stream, before, hole)
+                hole = self.holes[before, HOLE_LINK] if before != 0 else self.streams[stream, HOLE]
+            else:
+                before = hole
+                hole = self.holes[hole, HOLE_LINK]
+        return held
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(-1, check=False)
+    def open_hole(self, stream: cython.Py_ssize_t, start: cython.longlong, stop: cython.longlong) -> cython.int:
+        """Remember a gap. A stream keeps a bounded number: with too many, the older half is forgotten."""
+        hole: cython.longlong
+        kept: cython.int = 1
+        if self.streams[stream, HOLE_COUNT] >= MOST_HOLES:
+            hole = self.streams[stream, HOLE]
+            while kept < MOST_HOLES // 2:
+                hole = self.holes[hole, HOLE_LINK]
+                kept += 1
+            self.forget_holes(stream, self.holes[hole, HOLE_START])
+        if start < stop:
+            self.streams[stream, HOLE] = self.new_hole(stream, start, stop, self.streams[stream, HOLE])
+        return 0
