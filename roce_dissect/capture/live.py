@@ -42,12 +42,14 @@ __all__ = ["ROCE_FILTER", "ROCE_FILTER_COOKED", "TOOLS", "LiveSource", "find_too
 #: The tools that are tried, in this order.
 TOOLS = ("dumpcap", "tcpdump")
 
-# libpcap's `udp` does not look behind IPv6 extension headers: let all packets with some pass.
+# libpcap's `udp` does not look behind IPv6 extension headers: let all packets with some pass. As `ip6 proto`, not as
+# `ip6[6]`: on a live interface, libpcap (seen in 1.10.3) keeps the constants of such an index in the register that
+# holds the offset behind the tags, and all that follows then looks at wrong bytes.
 _EXTENSIONS = (PROTO_HOP_BY_HOP, PROTO_ROUTING, PROTO_FRAGMENT, PROTO_AUTHENTICATION, PROTO_DESTINATION)
 
 _UNTAGGED = (
     f"(udp dst port {PORT_ROCE_V2} or ether proto {ETHERTYPE_ROCE_V1:#06x}"
-    f" or (ip6 and ({' or '.join(f'ip6[6] = {number}' for number in _EXTENSIONS)})))"
+    f" or {' or '.join(f'ip6 proto {number}' for number in _EXTENSIONS)})"
 )
 #: RoCE v2 and v1 under up to two tags. Each ``vlan`` of libpcap shifts the offsets of all that follows it, in
 #: parentheses or not; so the terms are nested, the untagged one first.
@@ -185,7 +187,7 @@ class LiveSource:
                 words = self._end(0.0 if piece is None else 2.0)
                 self._kept = b""
                 self._close_pipe()
-                return words or f"{self.tool}: no capture came within {_START_S:g} s"
+                return words if piece is not None else f"{self.tool}: nothing came within {_START_S:g} s"
             self._kept += piece
         return None
 

@@ -8,6 +8,7 @@ A pipe is read with what is there; nothing waits for a full buffer.
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import select
@@ -77,6 +78,8 @@ class RawSource:
             status = os.fstat(self._fd)
         except (AttributeError, OSError, io.UnsupportedOperation):
             self._fd = None
+            if isinstance(self._file, io.BytesIO):
+                self.size = self._file.getbuffer().nbytes
             return
         if stat.S_ISREG(status.st_mode):
             self.size = status.st_size
@@ -100,6 +103,11 @@ class RawSource:
             view[:count] = self._head[:count]
             self._head = self._head[count:]
             self.position += count
+            if self.size is not None and count < len(view):  # a file, where nothing has to be waited for
+                with contextlib.suppress(CaptureError):  # comes again with the next call
+                    more = self._read(view[count:])
+                    self.position += more
+                    count += more
             return count
         if poll_s is not None and self._fd is not None and not select.select([self._fd], [], [], poll_s)[0]:
             return None

@@ -66,14 +66,14 @@ class ZstdSource:
             unit = self._unit()
             if unit is not None:
                 self._decompress(unit)
-            elif self._fault or filled:  # what is there is delivered before more is waited for
-                break
+            elif self._fault or (filled and self.size is None):
+                break  # a pipe: what is there is delivered before more is waited for
             else:
                 more = self._more(poll_s)
                 if more is None:
                     return None
-                if more == 0 and not self._fault:
-                    return 0
+                if more == 0:
+                    break
         self._delivered += filled
         if self._fault and not filled:
             raise CaptureError(self.path, self._fault, self._delivered)
@@ -84,7 +84,11 @@ class ZstdSource:
         left = self._end - self._at
         self._input[:left] = self._input[self._at : self._end]
         self._at, self._end = 0, left
-        count = self._raw.readinto(memoryview(self._input)[left:], poll_s)
+        try:
+            count = self._raw.readinto(memoryview(self._input)[left:], poll_s)
+        except CaptureError as error:
+            self._fault = error.reason
+            return 0
         if count:
             self._end += count
         elif count == 0 and (left or self._skip or self._next != _FRAME):
@@ -108,9 +112,9 @@ class ZstdSource:
                 length = self._block(left)
             else:
                 length = 4
-            if not length or length > left or self._fault:
-                if length == 0 and self._skip:
-                    continue
+            if self._skip:
+                continue
+            if not length or length > left:
                 return None
             if self._next == _FRAME:
                 self._next = _BLOCK
@@ -131,10 +135,7 @@ class ZstdSource:
         data, at = self._input, self._at
         magic = int.from_bytes(data[at : at + 4], "little")
         if magic & ~0xF == _SKIPPABLE:
-            self._skip = int.from_bytes(data[at + 4 : at + 8], "little")
-            self._at += 8
-            if not self._skip:
-                return self._frame_header(left - 8)
+            self._skip = 8 + int.from_bytes(data[at + 4 : at + 8], "little")
             return 0
         if magic != _MAGIC:
             self._fault = "data after the end of the zstd data" if self._any else "zstd data is corrupt"

@@ -293,6 +293,27 @@ def test_walker_stops_at_the_length_of_its_arrays(load_form, form, build):
     count, state, _, arrays = walk_alone(kernel, data, len(data), room=3)
     assert count == 3
     assert state[s.POSITION] == arrays[0][2] + arrays[1][2]
+    for block in (build.enhanced(5, b"abcd"), build.simple(b"abcd"), build.block(s.BLOCK_CUSTOM, bytes(8))):
+        data = np.frombuffer(block * 5, np.uint8)
+        count, state, _, _ = walk_alone(kernel, data, len(data), fmt=s.PCAPNG, room=3)
+        assert (count, state[s.POSITION]) == (3, 3 * len(block))
+
+
+def test_longest_block_is_waited_for(read, form, build):
+    start = build.section() + build.interface()
+    result = read(start + build.block(0x777, bytes(400), length=s.MAX_LENGTH), form)
+    assert result.error is None
+    assert result.capture.truncated
+
+
+def test_interpreted_loads_refuse_what_is_not_there(load_form):
+    """A slice would be cut silently and a negative index count from the end; the other tests rely on this."""
+    kernel = load_form("roce_dissect.capture.records", "interpreted")
+    assert kernel.load32(memoryview(b"abcd"), 0, True) == 0x64636261
+    assert kernel.load16(memoryview(b"abcd"), 2, False) == 0x6364
+    for at in (-4, -1, 1, 5):
+        with pytest.raises(IndexError):
+            kernel.load32(memoryview(b"abcd"), at, True)
 
 
 def test_contradicting_arguments_are_refused(load_form, form):
@@ -335,7 +356,7 @@ def outcome(read, data, form, piece=None):
 def test_forms_agree_on_damaged_captures(read, load_form, build):
     load_form("roce_dissect.capture.records", "compiled")
     kinds = set()
-    for number, data in enumerate(build.mutants(20260, 3000)):
+    for number, data in enumerate(build.mutants(20260, 6000)):
         compiled = outcome(read, data, "compiled")
         assert compiled == outcome(read, data, "interpreted"), number
         if number % 5 == 0:
