@@ -103,7 +103,7 @@ EXPIRED = 128  # the other direction began a new life: so does this one with its
 # -- a host pair (smaller code first); the table is its own hash
 PAIR_HOSTS = 0
 PAIR_MTU = 1
-PAIR_HEAD = 2
+PAIR_HEAD = 2  # of the list of its streams that have no peer yet
 PAIR_WORDS = 3
 
 # -- a hole: PSNs start <= psn < stop; link: next lower hole of the stream (or next free one), 0: last

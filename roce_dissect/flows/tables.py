@@ -81,7 +81,7 @@ def build_tables(flows: FlowTable, addresses: list[str]) -> Tables:
     addresses : list of str
         Printed address of each host code.
     """
-    rows = flows.streams.copy()
+    rows = flows.streams
     partner, evidence = pair_streams(rows)
     ends = _connection_ends(rows, partner, flows.handshakes.exchanges)
     of_stream = np.zeros(len(rows), np.int64)

@@ -85,14 +85,23 @@ class Tracker(Ledger):
         reverse: cython.longlong = ((hosts - (source << 32)) << 32) | source
         found: cython.Py_ssize_t = 0
         looked_at: cython.int = 0
-        other: cython.Py_ssize_t = self.pairs[self.streams[stream, PAIR], PAIR_HEAD] - 1
+        pair: cython.Py_ssize_t = self.streams[stream, PAIR]
+        other: cython.Py_ssize_t = self.pairs[pair, PAIR_HEAD] - 1
+        before: cython.Py_ssize_t = -1
         top: cython.longlong
         behind: cython.longlong
         while other >= 0 and looked_at < MOST_CANDIDATES:
+            if self.streams[other, PEER] != 0 or self.streams[other, FLAGS] & EXPIRED:
+                # never a candidate again: out of the list, so that it stays as short as what is still open
+                if before >= 0:
+                    self.streams[before, NEXT_IN_PAIR] = self.streams[other, NEXT_IN_PAIR]
+                else:
+                    self.pairs[pair, PAIR_HEAD] = self.streams[other, NEXT_IN_PAIR]
+                other = self.streams[other, NEXT_IN_PAIR] - 1
+                continue
             if (
                 self.streams[other, KEY_HOSTS] == reverse
-                and self.streams[other, PEER] == 0
-                and self.streams[other, FLAGS] & (STARTED | EXPIRED) == STARTED
+                and self.streams[other, FLAGS] & STARTED
                 and self.classes[self.streams[other, OPCODE] & 255] & UNRELIABLE == 0
             ):
                 top = self.streams[other, NEXT] + self.streams[other, SLACK]
@@ -102,6 +111,7 @@ class Tracker(Ledger):
                         return 0
                     found = other + 1
             looked_at += 1
+            before = other
             other = self.streams[other, NEXT_IN_PAIR] - 1
         return found
 
