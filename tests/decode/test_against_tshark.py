@@ -20,6 +20,7 @@ import os
 import random
 import shutil
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -148,10 +149,18 @@ def trap(name, ours, row):
     return None
 
 
-def compare(path):
+@pytest.fixture(scope="module")
+def ahead(request):
+    """tshark reads the captures of this run on two threads while they are compared: path -> future."""
+    paths = [item.callspec.params["path"] for item in request.session.items if item.originalname == "test_capture"]
+    with ThreadPoolExecutor(2) as pool:
+        yield {path: pool.submit(by_tshark, path) for path in paths}
+
+
+def compare(path, rows=None):
     """(frame, column, ours, tshark's) of all that differs; traps met; packets compared."""
     packets = rd.read_packets(path, OURS)
-    rows = by_tshark(path)
+    rows = by_tshark(path) if rows is None else rows
     assert packets["frame"].tolist() == list(rows)
     plain = {name: packets[name].astype(object).where(packets[name].notna(), None).tolist() for name in OURS}
     found, traps = [], set()
@@ -175,8 +184,8 @@ TRAPS = {
 
 
 @pytest.mark.parametrize("path", captures(), ids=lambda path: path.name)
-def test_capture(path):
-    found, traps, packets = compare(path)
+def test_capture(path, ahead):
+    found, traps, packets = compare(path, ahead.pop(path).result())
     assert not found
     assert traps == TRAPS.get(path.name.partition(".")[0], set())
     assert packets or path.name.startswith("neg_siw")
