@@ -31,7 +31,7 @@ __all__ = ["SCHEMA", "Analysis", "analyze", "iter_packets", "read_packets", "tra
 SCHEMA = 1
 
 #: One capture or several: paths, ``-`` for standard input, or a binary file object.
-Captures = str | os.PathLike[str] | BinaryIO | Sequence[str | os.PathLike[str]]
+Captures = str | os.PathLike[str] | BinaryIO | Sequence[str | os.PathLike[str]] | list[str | BinaryIO]
 Progress = Callable[[int, int | None], None]
 
 #: What the frames were that are no RoCE.
@@ -490,11 +490,12 @@ class _FrameSource(_Source):
 
 def _paths(captures: Captures) -> list[str | BinaryIO]:
     """Inputs as the reader takes them."""
-    if isinstance(captures, str | os.PathLike):
-        return [os.fspath(captures)]
-    if hasattr(captures, "read") or hasattr(captures, "readinto"):
-        return [captures]  # type: ignore[list-item]
-    return [os.fspath(one) for one in captures]  # type: ignore[union-attr]
+    one = isinstance(captures, str | os.PathLike) or hasattr(captures, "read") or hasattr(captures, "readinto")
+    return [_path(capture) for capture in ([captures] if one else captures)]  # type: ignore[union-attr, arg-type]
+
+
+def _path(capture: str | os.PathLike[str] | BinaryIO) -> str | BinaryIO:
+    return os.fspath(capture) if isinstance(capture, str | os.PathLike) else capture
 
 
 def _capture_summary(files: list[FileSummary], tallies: np.ndarray, interrupted: bool) -> dict[str, Any]:
