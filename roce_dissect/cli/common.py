@@ -1,0 +1,145 @@
+"""What all commands share: errors as one line and an exit status, Ctrl-C, a closed pipe."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import signal
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from roce_dissect.cli.safe import safe
+from roce_dissect.errors import RoceDissectError
+
+if TYPE_CHECKING:
+    from roce_dissect.decode.blocks import FileSummary
+
+__all__ = ["FINE", "INTERRUPTED", "POLL_S", "PROGRAM", "UNREADABLE", "Interrupt", "complain", "report_files", "run"]
+
+PROGRAM = "roce-dissect"
+
+#: Exit statuses. 1 is kept for findings.
+FINE = 0
+UNREADABLE = 2
+INTERRUPTED = 128 + signal.SIGINT
+
+#: How long to wait for a pipe before looking at signals.
+POLL_S = 0.2
+
+_PATIENCE = 16  # batches of records without a step
+
+
+def complain(text: str) -> None:
+    """One line on standard error."""
+    click.echo(f"{PROGRAM}: {safe(text)}", err=True)
+
+
+def report_files(files: Iterable[FileSummary] | Iterable[dict[str, Any]]) -> int:
+    """One line on standard error for every input that could not be read to its end; returns the exit status."""
+    from dataclasses import asdict
+
+    from roce_dissect.errors import CaptureError
+
+    status = FINE
+    for one in files:
+        record = one if isinstance(one, dict) else asdict(one)
+        if record["error"] is not None:
+            complain(str(CaptureError(record["path"], record["error"], record["error_offset"])))
+            status = UNREADABLE
+    return status
+
+
+class Interrupt:
+    """Ctrl-C as a wish: work goes on to the next point where everything read so far is in the tables.
+
+    Used as a context manager. Before the first step, when nothing is known yet, and at the second Ctrl-C,
+    KeyboardInterrupt is raised at once.
+
+    Attributes
+    ----------
+    wanted : bool
+        Whether Ctrl-C was pressed.
+    """
+
+    def __init__(self) -> None:
+        self.wanted = False
+        self._started = False
+        self._waits = 0
+        self._former: Any = None
+
+    def __enter__(self) -> Interrupt:
+        with contextlib.suppress(ValueError):  # not in the main thread: Ctrl-C does not come here
+            self._former = signal.signal(signal.SIGINT, self._take)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._former is not None:
+            signal.signal(signal.SIGINT, self._former)
+
+    def _take(self, _number: int, _frame: object) -> None:
+        if self.wanted or not self._started:
+            self.wanted = True
+            raise KeyboardInterrupt
+        self.wanted = True
+
+    def through(self, steps: Iterable[Any]) -> Iterator[Any]:
+        """Hand on steps after each of which the tables are whole, until Ctrl-C is pressed."""
+        for step in steps:
+            self._started = True
+            self._waits = 0
+            yield step
+            if self.wanted:
+                return
+
+    def look(self) -> None:
+        """For work that may go on for long without a step, such as a file that holds no RoCE: end it after all."""
+        self._started = True
+        self._waits += self.wanted
+        if self._waits > _PATIENCE:
+            raise KeyboardInterrupt
+
+
+def run(group: click.Command, arguments: Sequence[str] | None) -> int:
+    """Run a command; whatever a user can cause ends in one line on standard error and a status."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:  # a file name that the terminal's encoding lacks must not end in a traceback
+            reconfigure(errors="backslashreplace")
+    try:
+        status = group.main(args=arguments, prog_name=PROGRAM, standalone_mode=False)
+        sys.stdout.flush()
+    except click.UsageError as error:
+        if not error.message or type(error).__name__ == "NoArgsIsHelpError":
+            error.show()
+            return UNREADABLE
+        where = error.ctx.command_path if error.ctx is not None else PROGRAM
+        complain(f"{error.format_message().rstrip('.')} (see {where} --help)")
+        return UNREADABLE
+    except click.ClickException as error:
+        complain(error.format_message())
+        return UNREADABLE
+    except RoceDissectError as error:
+        complain(str(error))
+        return UNREADABLE
+    except (KeyboardInterrupt, click.Abort):
+        return INTERRUPTED
+    except OSError as error:
+        if error.errno == errno.EPIPE:  # the reader has seen enough, as `head` does
+            _drop_output()
+            return FINE
+        complain(f"{error.filename or 'output'}: {error.strerror or error}")
+        _drop_output()
+        return UNREADABLE
+    return status if isinstance(status, int) else FINE
+
+
+def _drop_output() -> None:
+    """Let what is still buffered for standard output go nowhere, so that the interpreter's last flush is quiet."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)

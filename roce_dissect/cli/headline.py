@@ -1,0 +1,253 @@
+"""A capture in one sentence, and what is to be said of it besides."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from roce_dissect.cli.safe import safe
+from roce_dissect.cli.units import clock, count, duration, plural
+
+if TYPE_CHECKING:
+    from roce_dissect.api import Analysis
+
+__all__ = ["Totals", "capture_lines", "headline", "totals"]
+
+#: What frames are that are no RoCE, by their key in ``capture["other_packets"]``.
+_OTHER_NAMES = {
+    "tcp": "TCP",
+    "udp": "other UDP",
+    "icmp": "ICMP",
+    "other_ip": "other IP",
+    "arp": "ARP",
+    "lldp": "LLDP",
+    "mac_control": "MAC control (PFC, PAUSE)",
+    "other_ethernet": "other Ethernet types",
+    "ip_fragments": "IP fragments",
+    "malformed": "malformed",
+    "cut": "cut before they say what they are",
+    "other_link_type": "of a link type that is not decoded",
+}
+
+_CM_STEPS = ("cm_req", "cm_rep", "cm_rtu", "cm_rej", "cm_dreq", "cm_drep")
+_MOST_FILES = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """Sums over all streams that the sentence is made of."""
+
+    connections: int
+    troubled: int
+    missing: int
+    late: int
+    resent: int
+    copies: int
+    naks: int
+    rnr_naks: int
+    response_gaps: int
+    unseen: int
+    rejects: int
+    ended: int
+    stall_ns: int
+    cnps: int
+    ce_packets: int
+    datagrams: int
+    one_sided: int
+
+    @property
+    def healthy(self) -> bool:
+        """Nothing is missing, repeated or refused. Marks and CNPs are the fabric at work, not trouble."""
+        return not (
+            self.missing
+            or self.late
+            or self.resent
+            or self.copies
+            or self.naks
+            or self.rnr_naks
+            or self.response_gaps
+            or self.unseen
+            or self.rejects
+            or self.ended
+        )
+
+
+_TROUBLE = ("missing_packets", "late_packets", "resent_packets", "copies", "naks", "rnr_naks", "response_gaps")
+
+
+def totals(result: Analysis) -> Totals:
+    """Sums over the tables."""
+    streams, connections, events = result.streams, result.connections, result.events
+
+    def total(name: str) -> int:
+        return int(streams[name].sum())
+
+    troubled = set(streams.loc[streams[[*_TROUBLE]].sum(axis=1) > 0, "connection"].tolist())
+    rejects = events["kind"] == "cm_rej"
+    troubled |= set(events.loc[rejects, "connection"].tolist())
+    paired = (connections["a_to_b_stream"] >= 0) & (connections["b_to_a_stream"] >= 0)
+    datagrams = (streams["transport"] == "UD") & (streams["dest_qp"] > 1)
+    return Totals(
+        connections=len(connections),
+        troubled=len(troubled - {0}),
+        missing=total("missing_packets"),
+        late=total("late_packets"),
+        resent=total("resent_packets"),
+        copies=total("copies"),
+        naks=total("naks"),
+        rnr_naks=total("rnr_naks"),
+        response_gaps=total("response_gaps"),
+        unseen=total("unseen_packets"),
+        rejects=int(rejects.sum()),
+        ended=int(streams["qp_error"].sum()),
+        stall_ns=total("stall_ns"),
+        cnps=total("cnps"),
+        ce_packets=total("ce_packets"),
+        datagrams=int(streams.loc[datagrams, "packets"].sum()),
+        one_sided=int(((connections["transport"] == "RC") & ~paired & _with_packets(connections)).sum()),
+    )
+
+
+def _with_packets(connections: Any) -> Any:
+    return connections["a_to_b_packets"] + connections["b_to_a_packets"] > 0
+
+
+def headline(result: Analysis, sums: Totals) -> str:
+    """One sentence for a newcomer: healthy, or what is wrong, or that there is no RoCE."""
+    capture = result.capture
+    if capture["roce_packets"] == 0:
+        return _no_roce(capture)
+    if _all_foreign(capture):
+        return (
+            f"No RoCE in this capture: {plural(capture['roce_packets'], 'frame')} on its UDP port (4791) or Ethertype, "
+            "but none holds a RoCE packet."
+        )
+    if not sums.healthy:
+        where = f" on {count(sums.troubled)} of {count(sums.connections)} connections" if sums.troubled else ""
+        return f"Trouble{where}: {_listed(_troubles(sums))}."
+    marks = _marks(sums)
+    if sums.connections == 0:
+        what = f"{plural(sums.datagrams, 'UD datagram')}, which carry no sequence that could show a loss"
+        seen = what if sums.datagrams else "no connection, only " + plural(capture["roce_packets"], "RoCE packet")
+        return f"Nothing wrong to be seen: {seen}{'; ' + marks if marks else ''}."
+    every = plural(sums.connections, "connection")
+    return f"Healthy: {every}, nothing missing, sent again or refused{'; ' + marks if marks else ''}."
+
+
+def _no_roce(capture: dict[str, Any]) -> str:
+    if capture["packets"] == 0:
+        return "No RoCE in this capture: it holds no frame at all."
+    links = _listed([safe(name) for name in capture["link_types"]])
+    if capture["other_packets"]["other_link_type"] == capture["packets"]:
+        return f"No RoCE in this capture: all {count(capture['packets'])} frames are {links}, which is not decoded."
+    held = _listed(_others(capture))
+    return f"No RoCE in this capture: it holds {plural(capture['packets'], 'frame')} of {links}: {held}."
+
+
+def _all_foreign(capture: dict[str, Any]) -> bool:
+    return capture["foreign_packets"] == capture["roce_packets"] > 0
+
+
+def _others(capture: dict[str, Any]) -> list[str]:
+    held = sorted(capture["other_packets"].items(), key=lambda pair: -pair[1])
+    return [f"{count(number)} {_OTHER_NAMES.get(key, key)}" for key, number in held if number]
+
+
+def _troubles(sums: Totals) -> list[str]:
+    """What is wrong, most telling first."""
+    parts = []
+    if sums.rejects:
+        parts.append(f"{plural(sums.rejects, 'connection attempt')} refused")
+    if sums.ended:
+        parts.append(f"{plural(sums.ended, 'QP')} ended by a NAK")
+    if sums.missing:
+        parts.append(f"{plural(sums.missing, 'packet')} missing at this point")
+    if sums.response_gaps:
+        parts.append(f"{plural(sums.response_gaps, 'READ response')} missing at this point")
+    if sums.resent or sums.late:
+        parts.append(f"{plural(sums.resent + sums.late, 'packet')} sent again or late")
+    if sums.naks:
+        parts.append(plural(sums.naks, "NAK"))
+    if sums.rnr_naks:
+        parts.append(plural(sums.rnr_naks, "RNR NAK"))
+    if sums.copies:
+        parts.append(f"{plural(sums.copies, 'frame')} doubled by the network or the mirror")
+    if sums.stall_ns:
+        parts.append(f"{duration(sums.stall_ns)} without progress")
+    if sums.unseen:
+        parts.append(f"{plural(sums.unseen, 'packet')} that the capture lacks and the receiver has")
+    marks = _marks(sums)
+    return [*parts, marks] if marks else parts
+
+
+def _marks(sums: Totals) -> str:
+    parts = []
+    if sums.ce_packets:
+        parts.append(f"{plural(sums.ce_packets, 'packet')} marked CE (congestion)")
+    if sums.cnps:
+        parts.append(plural(sums.cnps, "CNP"))
+    return _listed(parts)
+
+
+def _listed(parts: list[str]) -> str:
+    return ", ".join(parts[:-1]) + " and " + parts[-1] if len(parts) > 1 else "".join(parts)
+
+
+def capture_lines(result: Analysis, sums: Totals) -> list[tuple[str, str]]:
+    """Label and text of what the capture is: files, frames, time, and notes."""
+    capture = result.capture
+    lines = _file_lines(capture["files"])
+    kind = "on RoCE's port or Ethertype" if _all_foreign(capture) else "RoCE"
+    frames = f"{count(capture['packets'])}, of them {count(capture['roce_packets'])} {kind}"
+    others = _others(capture)
+    lines.append(("frames", frames + (f"; also {', '.join(others)}" if others else "")))
+    if capture["first_time_ns"] is not None:
+        span = duration(capture["last_time_ns"] - capture["first_time_ns"])
+        lines.append(("time", f"{span} from {clock(capture['first_time_ns'])}"))
+    steps = result.events["kind"].value_counts()
+    steps = ", ".join(f"{count(int(steps[kind]))} {kind[3:].upper()}" for kind in _CM_STEPS if kind in steps)
+    if steps:
+        lines.append(("set-up", f"by the connection manager: {steps}"))
+    return lines + [("note", note) for note in _notes(capture, sums)]
+
+
+def _file_lines(files: list[dict[str, Any]]) -> list[tuple[str, str]]:
+    """One line a file; several are numbered, since events name their file by that number."""
+    if len(files) == 1:
+        return [("capture", _file_line(files[0]))]
+    lines = [(f"file {number}", _file_line(one)) for number, one in enumerate(files[:_MOST_FILES], start=1)]
+    if len(files) > _MOST_FILES:
+        lines.append(("", f"and {plural(len(files) - _MOST_FILES, 'file')} more"))
+    return lines
+
+
+def _file_line(one: dict[str, Any]) -> str:
+    kind = [part for part in (one["format"], one["compression"], *one["link_types"]) if part]
+    return safe(one["path"]) + (f" ({', '.join(map(safe, kind))})" if kind else " (not read)")
+
+
+def _notes(capture: dict[str, Any], sums: Totals) -> list[str]:
+    """What limits the statements."""
+    notes = []
+    for one in capture["files"]:
+        if one["truncated"]:
+            notes.append(f"{safe(one['path'])}: the last record is unfinished (a capture still being written?)")
+        if one["error"] is not None and one["frames"]:
+            notes.append(
+                f"{safe(one['path'])}: broken off after {plural(one['frames'], 'frame')}: {safe(one['error'])}"
+            )
+    if capture["interrupted"]:
+        notes.append("interrupted: this is what was read until then")
+    if capture["sliced_packets"]:
+        notes.append(f"{plural(capture['sliced_packets'], 'frame')} captured in part (snap length); headers count")
+    if sums.one_sided:
+        notes.append(f"{plural(sums.one_sided, 'connection')} of which one direction only is known: read with care")
+    if sums.datagrams and sums.connections:
+        notes.append(f"{plural(sums.datagrams, 'UD datagram')}, not judged: they carry no sequence")
+    if capture["foreign_packets"] and capture["foreign_packets"] != capture["roce_packets"]:
+        notes.append(f"{plural(capture['foreign_packets'], 'frame')} on RoCE's port or Ethertype that are not judged")
+    if capture["untracked_packets"]:
+        notes.append(f"{plural(capture['untracked_packets'], 'packet')} of streams beyond the limit of the tables")
+    if capture["events_left_out"]:
+        notes.append(f"{plural(capture['events_left_out'], 'event')} beyond the limit of the table; counters are exact")
+    return notes

@@ -1,0 +1,73 @@
+"""``roce-dissect packets``: one line per RoCE packet."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from roce_dissect.cli.common import INTERRUPTED, POLL_S, Interrupt, report_files
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["command"]
+
+
+@click.command("packets")
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.option("--format", "form", type=click.Choice(["text", "csv", "jsonl"]), default="text", show_default=True)
+@click.option("--columns", metavar="NAME,...", help="Columns to print, in this order; in text form, with tabs between.")
+@click.option("--count", "most", type=click.IntRange(1), metavar="N", help="Stop after N packets.")
+def command(files: tuple[str, ...], form: str, columns: str | None, most: int | None) -> int:
+    """Print one line per RoCE packet, with verdicts.
+
+    In text form: frame, time since the first frame, addresses, operation, QP, PSN, length, and what is remarkable:
+    syndrome, verdict unless it is new, what the responder made of it unless it took it. csv and jsonl have all columns
+    that docs/json.md lists, opcode as a number and operation as its name.
+    """
+    from roce_dissect.api import PacketSession
+    from roce_dissect.cli.forms import warn_if_slow
+    from roce_dissect.cli.packet_lines import TEXT_COLUMNS
+    from roce_dissect.columns import packet_columns
+
+    names = None if columns is None else tuple(name.strip() for name in columns.split(",") if name.strip())
+    if names == ():
+        raise click.UsageError("--columns names no column")
+    if names is None and form == "text":
+        names = (*(("file",) if len(files) > 1 else ()), *TEXT_COLUMNS)
+    wanted = packet_columns(names)
+    warn_if_slow()
+    with Interrupt() as interrupt:
+        session = PacketSession(
+            list(files), wanted, keep_going=True, progress=lambda *_: interrupt.look(), poll_s=POLL_S
+        )
+        if form == "csv":
+            click.echo(",".join(column.name for column in wanted))
+        try:
+            left = most
+            for packets in interrupt.through(session):
+                packets = packets if left is None else packets.iloc[:left]
+                sys.stdout.write(_text(packets, form, columns is not None, session.first_time_ns or 0))
+                sys.stdout.flush()
+                if left is not None:
+                    left -= len(packets)
+                    if left == 0:
+                        break
+        except KeyboardInterrupt:
+            interrupt.wanted = True
+    status = report_files(session.files)
+    return INTERRUPTED if interrupt.wanted else status
+
+
+def _text(packets: pd.DataFrame, form: str, chosen: bool, start_ns: int) -> str:
+    from roce_dissect.cli import packet_lines
+
+    if packets.empty:
+        return ""
+    if form == "csv":
+        return packet_lines.csv_lines(packets)
+    if form == "jsonl":
+        return packet_lines.json_lines(packets)
+    return packet_lines.tab_lines(packets) if chosen else packet_lines.text_lines(packets, start_ns)

@@ -1,0 +1,117 @@
+"""``roce-dissect plot``: pictures of a connection or of the whole capture, saved to a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from roce_dissect.cli.common import FINE, report_files
+from roce_dissect.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from roce_dissect.api import Analysis
+
+__all__ = ["command"]
+
+#: What matplotlib can write without further packages.
+FORMATS = ("png", "pdf", "svg", "jpg", "webp")
+_MOST_LISTED = 5
+
+
+class _Size(click.ParamType):
+    name = "WxH"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[float, float]:
+        """Width and height in inches."""
+        if isinstance(value, tuple):
+            return value
+        try:
+            width, height = (float(part) for part in str(value).lower().split("x"))
+        except ValueError:
+            self.fail(f"{value!r} is not of the form 10x6 (inches)", param, ctx)
+        if not (0.5 <= width <= 200 and 0.5 <= height <= 200):
+            self.fail("width and height go from 0.5 to 200 inches", param, ctx)
+        return width, height
+
+
+@click.command("plot")
+@click.argument("kind", type=click.Choice(["sequence", "rate"]), metavar="sequence|rate")
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.option("-o", "--output", required=True, metavar="PICTURE", help=f"By its suffix: {', '.join(FORMATS)}.")
+@click.option("--connection", type=click.IntRange(1), metavar="N", help="Number in the table of analyze.")
+@click.option("--size", type=_Size(), default=None, help="Inches, such as 10x6.")
+@click.option("--dpi", type=click.IntRange(20, 1200), default=150, show_default=True)
+def command(
+    kind: str,
+    files: tuple[str, ...],
+    output: str,
+    connection: int | None,
+    size: tuple[float, float] | None,
+    dpi: int,
+) -> int:
+    """Draw a connection's PSNs over time (sequence), or goodput over time (rate), of a capture.
+
+    A picture reads the capture twice, so standard input will not do.
+    """
+    suffix = Path(output).suffix.lower().removeprefix(".")
+    if suffix not in FORMATS:
+        raise ArgumentError(f"{output}: the picture's suffix must be one of {', '.join(FORMATS)}")
+    if "-" in files or any(Path(file).is_fifo() for file in files):
+        raise ArgumentError("a picture reads the capture twice: give it a file, not a pipe")
+    from roce_dissect.cli.forms import warn_if_slow
+
+    warn_if_slow()
+    import matplotlib as mpl
+
+    from roce_dissect.api import Session
+
+    mpl.use("Agg")
+    session = Session(list(files), keep_going=True)
+    for _ in session:
+        pass
+    result = session.analysis()
+    status = report_files(result.capture["files"])
+    try:
+        axes = _draw(result, kind, connection)
+    except ArgumentError as error:
+        if status != FINE and result.capture["roce_packets"] == 0:  # said already why there is nothing to draw
+            return status
+        raise error from None
+    if size is not None:
+        axes.figure.set_size_inches(*size)
+    axes.figure.savefig(output, dpi=dpi)
+    return status
+
+
+def _draw(result: Analysis, kind: str, connection: int | None) -> Any:
+    if result.capture["roce_packets"] == 0 and kind == "rate":
+        raise ArgumentError("no RoCE in this capture: there is nothing to draw")
+    if connection is not None and connection not in set(result.connections["connection"].tolist()):
+        raise ArgumentError(f"there is no connection {connection}{_which(result)}")
+    if kind == "rate":
+        return result.plot.rate(connection=connection)
+    if connection is None:
+        connection = _only_connection(result)
+    return result.plot.sequence(connection=connection)
+
+
+def _only_connection(result: Analysis) -> int:
+    if len(result.connections) == 1:
+        return int(result.connections["connection"].iloc[0])
+    if len(result.connections) == 0:
+        raise ArgumentError("no connection in this capture: there is no sequence to draw")
+    raise ArgumentError(f"which connection? --connection N{_which(result)}")
+
+
+def _which(result: Analysis) -> str:
+    """The connections that matter most, for an error message."""
+    from roce_dissect.cli.connections import connection_rows
+
+    if len(result.connections) == 0:
+        return ": there is none"
+    rows = connection_rows(result, _MOST_LISTED)
+    listed = "; ".join(f"{row.number}: {row.ends[0]} - {row.ends[1]}" for row in rows)
+    more = len(result.connections) - len(rows)
+    return f" (those that suffered most first: {listed}{f'; {more} more' if more else ''})"
