@@ -1,4 +1,4 @@
-"""Scapy layers for RoCE v1 and v2: the definition of every header in this project.
+"""Scapy layers for RoCE v1, v2 and native InfiniBand: the definition of every header in this project.
 
 >>> from roce_dissect.layers import BTH, RETH
 >>> from scapy.layers.inet import IP, UDP
@@ -20,12 +20,36 @@ if __name__ != "roce_dissect.layers":
 
 from roce_dissect.layers.aeth import AETH
 from roce_dissect.layers.bindings import bind
-from roce_dissect.layers.bth import BTH
-from roce_dissect.layers.cnp import CNP
-from roce_dissect.layers.extended import DETH, FETH, IETH, RETH, AtomicAckETH, AtomicETH, ImmDt
+from roce_dissect.layers.bth import BTH, verify_icrc
+from roce_dissect.layers.cnp import CNP, cnp
+from roce_dissect.layers.convert import (
+    add_vlan,
+    add_vxlan,
+    strip_vlan,
+    strip_vxlan,
+    to_ipv4,
+    to_ipv6,
+    to_v1,
+    to_v2,
+)
+from roce_dissect.layers.craft import carrier, roce
+from roce_dissect.layers.extended import DETH, FETH, IETH, RDETH, RETH, XRCETH, AtomicAckETH, AtomicETH, ImmDt
 from roce_dissect.layers.grh import GRH
 from roce_dissect.layers.header import CutHeader
+from roce_dissect.layers.icrc import CrcVerdict
+from roce_dissect.layers.lrh import LRH
+from roce_dissect.layers.replies import ack, atomic_response, nak, rdma_read_response, rnr_nak
+from roce_dissect.layers.requests import (
+    compare_swap,
+    fetch_add,
+    rdma_atomic_write,
+    rdma_flush,
+    rdma_read,
+    rdma_send,
+    rdma_write,
+)
 
+# None of these is a name of scapy.all: star imports of both, in either order, hide nothing.
 __all__ = [
     "AETH",
     "BTH",
@@ -34,11 +58,39 @@ __all__ = [
     "FETH",
     "GRH",
     "IETH",
+    "LRH",
+    "RDETH",
     "RETH",
+    "XRCETH",
     "AtomicAckETH",
     "AtomicETH",
+    "CrcVerdict",
     "CutHeader",
     "ImmDt",
+    "ack",
+    "add_vlan",
+    "add_vxlan",
+    "atomic_response",
+    "carrier",
+    "cnp",
+    "compare_swap",
+    "fetch_add",
+    "nak",
+    "rdma_atomic_write",
+    "rdma_flush",
+    "rdma_read",
+    "rdma_read_response",
+    "rdma_send",
+    "rdma_write",
+    "rnr_nak",
+    "roce",
+    "strip_vlan",
+    "strip_vxlan",
+    "to_ipv4",
+    "to_ipv6",
+    "to_v1",
+    "to_v2",
+    "verify_icrc",
 ]
 
 bind()

@@ -67,8 +67,8 @@ class AETH(ExtendedHeader):
         """Nanoseconds that an RNR NAK asks the requester to wait; None for any other kind."""
         return RNR_WAIT_NS[self.code] if self.kind is SyndromeKind.RNR_NAK else None
 
-    def mysummary(self) -> str:
-        return f"AETH {_in_words(self.syndrome)} msn={self.msn}"
+    def mysummary(self) -> Any:
+        return f"AETH {_in_words(self.syndrome)} msn={self.msn}", self.summary_needs()
 
 
 def _in_words(syndrome: int) -> str:

@@ -11,16 +11,18 @@ from scapy.fields import BitField, ByteEnumField, XBitField, XShortField
 from scapy.layers.inet import UDP
 from scapy.packet import Packet
 
+from roce_dissect.layers.answers import answers
 from roce_dissect.layers.header import Header, next_header
-from roce_dissect.layers.icrc import icrc_of
+from roce_dissect.layers.icrc import CrcVerdict, icrc_of, icrc_verdict
 from roce_dissect.layers.trailer import IcrcField, PadField, trailer_span
 from roce_dissect.spec.headers import BTH_SIZE, chain_size
 from roce_dissect.spec.opcodes import HEADERS, Opcode, operation_name
 
-__all__ = ["BTH"]
+__all__ = ["BTH", "verify_icrc"]
 
 _UDP_SIZE = 8
 _PAD_SHIFT = 4  # of PadCnt in byte 1
+_TRANSPORT = 0xE0  # of the opcode
 
 
 class _OpcodeField(ByteEnumField):
@@ -37,8 +39,8 @@ class BTH(Header):
     (`roce_dissect.layers.icrc`); values that are given, or were captured, stay as they are. ``icrc`` is the number that
     zlib.crc32 gives; in a sliced packet it is the bytes that were captured of it, ``b""`` for none.
 
-    The packet ends where UDP's length or the GRH's PayLen says. A BTH dissected without a layer below is taken for
-    whole, its last four bytes for the ICRC.
+    The packet ends where the length of UDP, GRH or LRH says. A BTH dissected without a layer
+    below is taken for whole, its last four bytes for the ICRC.
 
     Examples
     --------
@@ -72,7 +74,7 @@ class BTH(Header):
 
     def post_dissect(self, s: bytes) -> bytes:
         chain = chain_size(HEADERS.get(self.opcode, 0))
-        pad, icrc = trailer_span(len(s), self._declared_length(), chain, self.pad_count)
+        pad, icrc = trailer_span(len(s), self.transport_length(), chain, self.pad_count)
         self.fields["pad"] = s[pad:icrc]
         self.fields["icrc"] = self.get_field("icrc").m2i(self, s[icrc:])
         # With its cached bytes a layer skips post_build, which puts the trailer back. Every bit of the header is a
@@ -92,13 +94,55 @@ class BTH(Header):
             icrc = icrc_of(self.underlayer, covered)
         return covered + self.get_field("icrc").i2m(self, icrc)
 
-    def mysummary(self) -> str:
-        return f"BTH {operation_name(self.opcode)} dest_qp={self.dest_qp:#x} psn={self.psn}"
+    def verify_icrc(self) -> CrcVerdict:
+        """Tell whether the ICRC fits the packet: see `verify_icrc`."""
+        return icrc_verdict(self)
 
-    def _declared_length(self) -> int | None:
-        """Bytes from the end of this header to the end of the ICRC by the layer below; None where none says."""
+    def hashret(self) -> bytes:
+        # Of request and reply only the transport is surely the same: the QPs differ, and the PSN may.
+        return bytes([self.opcode & _TRANSPORT])
+
+    def answers(self, other: Packet) -> bool:
+        return answers(self, other)
+
+    def transport_length(self) -> int | None:
         below = self.underlayer
         if isinstance(below, UDP):
-            return None if below.len is None else below.len - _UDP_SIZE - BTH_SIZE
-        pay_len = getattr(below, "pay_len", None)  # GRH
-        return None if pay_len is None else pay_len - BTH_SIZE
+            length = None if below.len is None else below.len - _UDP_SIZE
+        else:
+            length = below.transport_length() if isinstance(below, Header) else None
+        return None if length is None else length - BTH_SIZE
+
+    def mysummary(self) -> Any:
+        flags = "".join(f" {name}" for name in ("se", "ack_req", "fecn", "becn") if self.getfieldval(name))
+        text = f"BTH {operation_name(self.opcode)} dest_qp={self.dest_qp:#x} psn={self.psn}{flags}"
+        return text, self.summary_needs()
+
+
+def verify_icrc(packet: Packet) -> CrcVerdict:
+    """Tell whether the ICRC of a packet fits what it covers.
+
+    `CrcVerdict.UNKNOWN` where that cannot be told: no BTH, a sliced packet (the ICRC, or part of it, was not captured),
+    lengths without room for an ICRC, a BTH without the layers below, a packet whose ICRC is not built yet. IPv4 options
+    and IPv6 extension headers, of which no source says how they count, are unknown too unless the ICRC fits.
+
+    Parameters
+    ----------
+    packet : Packet
+        That holds a BTH, dissected from a capture or built. Fields that were changed after dissection count as changed.
+
+    Examples
+    --------
+    >>> from scapy.layers.inet import IP
+    >>> packet = IP(bytes(IP(src="192.0.2.1", dst="192.0.2.2") / UDP() / BTH() / b"abc"))
+    >>> verify_icrc(packet)
+    <CrcVerdict.GOOD: 'good'>
+    >>> packet.ttl -= 1  # a router: not covered
+    >>> verify_icrc(packet).name
+    'GOOD'
+    >>> packet[BTH].psn += 1
+    >>> verify_icrc(packet).name
+    'BAD'
+    """
+    bth = packet.getlayer(BTH)
+    return CrcVerdict.UNKNOWN if bth is None else bth.verify_icrc()

@@ -1,7 +1,7 @@
-"""Extended transport headers of RC, UC and UD, but the AETH (`roce_dissect.layers.aeth`).
+"""Extended transport headers, but the AETH (`roce_dissect.layers.aeth`).
 
-Source: IBTA Vol. 1, 9.3, and annex A19 (FETH); sizes and bits as in Linux ``rxe_hdr.h``. Names are those of
-`roce_dissect.columns.PACKETS`.
+Source: IBTA Vol. 1, 9.3, and annexes A14 (XRCETH) and A19 (FETH); sizes and bits as in Linux ``rxe_hdr.h``. Names are
+those of `roce_dissect.columns.PACKETS`.
 """
 
 from __future__ import annotations
@@ -18,10 +18,34 @@ from roce_dissect.spec.headers import (
     HAS_FETH,
     HAS_IETH,
     HAS_IMMDT,
+    HAS_RDETH,
     HAS_RETH,
+    HAS_XRCETH,
 )
 
-__all__ = ["DETH", "FETH", "IETH", "RETH", "AtomicAckETH", "AtomicETH", "ImmDt"]
+__all__ = ["DETH", "FETH", "IETH", "RDETH", "RETH", "XRCETH", "AtomicAckETH", "AtomicETH", "ImmDt"]
+
+
+class RDETH(ExtendedHeader):
+    """Reliable datagram extended transport header (IBTA 9.3.1): the end-to-end context of RD requests and responses."""
+
+    name = "RDETH"
+    presence = HAS_RDETH
+    fields_desc: ClassVar[list[Any]] = [
+        ByteField("reserved", 0),
+        XBitField("ee_context", 0, 24),
+    ]
+
+
+class XRCETH(ExtendedHeader):
+    """XRC extended transport header (IBTA annex A14): the shared receive queue that an XRC request is for."""
+
+    name = "XRCETH"
+    presence = HAS_XRCETH
+    fields_desc: ClassVar[list[Any]] = [
+        ByteField("reserved", 0),
+        XBitField("xrc_srq", 0, 24),
+    ]
 
 
 class DETH(ExtendedHeader):

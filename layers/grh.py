@@ -1,14 +1,17 @@
-"""GRH: the global route header of RoCE v1, laid out as an IPv6 header.
+"""GRH: the global route header of RoCE v1 and of InfiniBand between subnets, laid out as an IPv6 header.
 
 Source: IBTA Vol. 1, 8.3, and annex A16 (RoCE).
 """
 
 from __future__ import annotations
 
+from socket import AF_INET6
 from typing import Any, ClassVar
 
 from scapy.fields import BitField, ByteField, IP6Field, ShortField, XBitField, XByteField
 from scapy.packet import Packet
+from scapy.pton_ntop import inet_pton
+from scapy.utils import strxor
 
 from roce_dissect.layers.bth import BTH
 from roce_dissect.layers.header import Header
@@ -27,6 +30,7 @@ class GRH(Header):
 
     name = "GRH"
     header_size = GRH_SIZE
+    icrc_mask = bytes.fromhex("0fffffff 0000 00 ff")  # traffic class, flow label, hop limit
     fields_desc: ClassVar[list[Any]] = [
         BitField("ip_ver", 6, 4),
         BitField("dscp", 0, 6),
@@ -44,12 +48,32 @@ class GRH(Header):
 
     def extract_padding(self, s: bytes) -> tuple[bytes, bytes]:
         # Ethernet padding, FCS and trailers lie behind what PayLen counts; they are no part of the transport packet.
-        return s[: self.pay_len], s[self.pay_len :]
+        # Behind an LRH nothing of the kind is left: that header has a length of its own, and its word counts.
+        end = len(s) if isinstance(self.underlayer, Header) else self.pay_len
+        return s[:end], s[end:]
+
+    def with_length(self, header: bytes, behind: int) -> bytes:
+        return header if self.pay_len is not None else header[:4] + behind.to_bytes(2, "big") + header[6:]
+
+    def transport_length(self) -> int | None:
+        below = self.underlayer
+        if isinstance(below, Header):  # LRH
+            length = below.transport_length()
+            return None if length is None else length - GRH_SIZE
+        return self.pay_len
 
     def post_build(self, pkt: bytes, pay: bytes) -> bytes:
-        if self.pay_len is None:
-            pkt = pkt[:4] + len(pay).to_bytes(2, "big") + pkt[6:]
-        return pkt + pay
+        return self.with_length(pkt, len(pay)) + pay
+
+    def hashret(self) -> bytes:
+        return strxor(inet_pton(AF_INET6, self.sgid), inet_pton(AF_INET6, self.dgid)) + self.payload.hashret()
+
+    def answers(self, other: Packet) -> bool:
+        return (
+            isinstance(other, GRH)
+            and (self.sgid, self.dgid) == (other.dgid, other.sgid)
+            and bool(self.payload.answers(other.payload))
+        )
 
     def mysummary(self) -> str:
         return self.sprintf("GRH %GRH.sgid% > %GRH.dgid%")

@@ -1,11 +1,11 @@
-"""What all RoCE headers share: a fixed size, a cut form, and the next header by the BTH's opcode."""
+"""What all RoCE headers share: a fixed size, a cut form, the next header by the BTH's opcode, a line of summary."""
 
 from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from scapy.config import conf
 from scapy.fields import StrField
+from scapy.layers.inet import UDP
 from scapy.packet import Packet
 
 from roce_dissect.spec.headers import EXTENDED_SIZE
@@ -30,11 +30,41 @@ class Header(Packet):
 
     #: Bytes of the header.
     header_size: ClassVar[int] = 0
+    #: Bits that the ICRC takes as ones (IBTA 7.8.1), those that the way changes; of the headers below a BTH.
+    icrc_mask: ClassVar[bytes] = b""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         # Scapy looks for the hook in the class's own dictionary: an inherited one would be passed over.
         setattr(cls, "dispatch_hook", classmethod(_whole_or_cut))  # noqa: B010  (mypy knows no such attribute)
+
+    def with_length(self, header: bytes, behind: int) -> bytes:
+        """Fill in the header's length field, where it has one that was left to be computed.
+
+        Parameters
+        ----------
+        header : bytes
+            Of this layer, built from its fields.
+        behind : int
+            Bytes from its end to the end of the ICRC.
+        """
+        return header
+
+    def transport_length(self) -> int | None:
+        """Bytes from the end of this header to the end of the ICRC, as a length field says; None where none does."""
+        return None
+
+    def summary_needs(self) -> list[type[Packet]]:
+        """Classes of the layers below that shall say more than their names when this one is summed up.
+
+        Scapy lets only the uppermost layer speak, unless it asks for others: QPs and addresses are in those.
+        """
+        needs: list[type[Packet]] = []
+        below: Any = self.underlayer
+        while isinstance(below, Header):
+            needs.append(type(below))
+            below = below.underlayer
+        return [*needs, UDP] if isinstance(below, UDP) else needs
 
 
 def _whole_or_cut(cls: type[Header], _pkt: Any = None, *_args: Any, **_fields: Any) -> type[Packet]:
@@ -69,6 +99,11 @@ class ExtendedHeader(Header):
         following = None if opcode is None else next_header(opcode, behind=self.presence)
         return following or super().guess_payload_class(payload)
 
+    def mysummary(self) -> Any:
+        shown = (f"{field.name}={field.i2repr(self, self.getfieldval(field.name))}" for field in self.fields_desc
+                 if not field.name.startswith("reserved"))  # fmt: skip
+        return " ".join([type(self).__name__, *shown]), self.summary_needs()
+
 
 def next_header(opcode: int, behind: int = 0) -> type[Packet] | None:
     """Class of the extended header that an opcode puts behind another one.
@@ -84,10 +119,10 @@ def next_header(opcode: int, behind: int = 0) -> type[Packet] | None:
     -------
     type of Packet or None
         None when the chain ends here or the opcode has no name: payload follows, and `bind_layers` may bind upper
-        layers to the last header. A header for which there is no class yet (RDETH, XRCETH) is Scapy's raw layer.
+        layers to the last header.
     """
     # Bits stand in the order of the headers (roce_dissect.spec.headers): what remains above `behind` comes later.
     later = HEADERS.get(opcode, 0) & ~((behind << 1) - 1 if behind else 0)
     if not later:
         return None
-    return ExtendedHeader.by_presence.get(later & -later, conf.raw_layer)
+    return ExtendedHeader.by_presence[later & -later]

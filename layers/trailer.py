@@ -1,7 +1,8 @@
-"""Pad and ICRC: the fields of the BTH that lie behind the payload.
+"""Pad, ICRC and VCRC: fields of the BTH, and of the LRH, that lie behind the payload.
 
-Both are fields of the BTH, since its PadCnt and the lengths below it say where they are. They take no bytes of the
-header: `roce_dissect.layers.bth.BTH` cuts them off before its payload is dissected, and puts them back behind it.
+Pad and ICRC are fields of the BTH, since its PadCnt and the lengths below it say where they are; the VCRC is one of the
+LRH, whose length it follows. They take no bytes of the header: `roce_dissect.layers.bth.BTH` (and
+`roce_dissect.layers.lrh.LRH`) cuts them off before its payload is dissected, and puts them back behind it.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from scapy.packet import Packet
 
 from roce_dissect.spec.headers import ICRC_SIZE
 
-__all__ = ["IcrcField", "PadField", "trailer_span"]
+__all__ = ["IcrcField", "PadField", "VcrcField", "trailer_span"]
 
 
 def trailer_span(captured: int, declared: int | None, chain: int, pad_count: int) -> tuple[int, int]:
@@ -83,12 +84,19 @@ class IcrcField(_BehindPayload):
         super().__init__(name, None, "<I")
 
     def m2i(self, pkt: Packet | None, x: bytes) -> int | bytes:
-        return struct.unpack(self.fmt, x)[0] if len(x) == ICRC_SIZE else x
+        return struct.unpack(self.fmt, x)[0] if len(x) == self.sz else x
 
     def i2m(self, pkt: Packet | None, x: Any) -> bytes:
         return x if isinstance(x, bytes) else struct.pack(self.fmt, x)
 
     def i2repr(self, pkt: Packet | None, x: int | bytes | None) -> str:
         if isinstance(x, bytes):
-            return f"not captured ({len(x)} of {ICRC_SIZE} bytes)"
-        return repr(x) if x is None else f"{x:#010x}"
+            return f"not captured ({len(x)} of {self.sz} bytes)"
+        return repr(x) if x is None else f"{x:#0{2 + 2 * self.sz}x}"
+
+
+class VcrcField(IcrcField):
+    """VCRC of native InfiniBand: as the ICRC, in two bytes."""
+
+    def __init__(self, name: str) -> None:
+        _BehindPayload.__init__(self, name, None, "<H")
