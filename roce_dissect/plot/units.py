@@ -72,7 +72,7 @@ def data_amount(count: int) -> str:
     for unit, name in _BYTES:
         if count >= unit:
             return f"{count / unit:.3g} {name}" if count < 1000 * unit else f"{count / unit:,.0f} {name}"
-    return f"{count} bytes"
+    return counted(count, "byte")
 
 
 def amount(count: int) -> str:

@@ -1,0 +1,59 @@
+"""Units and words."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from roce_dissect.plot import units
+
+
+@pytest.mark.parametrize(
+    ("span_ns", "name"),
+    [(0, "ns"), (900, "ns"), (2_500, "µs"), (160_000_000, "ms"), (5_400_000_000, "s"), (400 * 10**9, "s"),
+     (1200 * 10**9, "min"), (40 * 3600 * 10**9, "h")],
+)  # fmt: skip
+def test_time_axis_has_readable_numbers(span_ns, name):
+    assert units.time_unit(span_ns)[1] == name
+
+
+@pytest.mark.parametrize(
+    ("bits", "text"),
+    [(0, "0 b/s"), (999, "999 b/s"), (48_500_000, "48.5 Mb/s"), (1e9, "1 Gb/s"), (3.972e11, "397 Gb/s")],
+)
+def test_rates_are_decimal(bits, text):
+    assert units.rate(bits) == text
+
+
+@pytest.mark.parametrize(
+    ("ns", "text"),
+    [(0, "0 s"), (1, "1 ns"), (95_931_000, "95.9 ms"), (5_377_709_000, "5.38 s"), (7200 * 10**9, "7,200 s")],
+)
+def test_durations(ns, text):
+    assert units.duration(ns) == text
+
+
+def test_amounts():
+    assert [units.data_amount(n) for n in (1, 999, 983_040, 9 * 10**9)] == ["1 byte", "999 bytes", "983 kB", "9 GB"]
+    assert [units.counted(n, "gap") for n in (0, 1, 2000)] == ["0 gaps", "1 gap", "2,000 gaps"]
+
+
+def test_clock_is_utc_and_exact_to_the_microsecond():
+    assert units.clock(1_795_957_504_324_531_999) == "2026-11-29 13:05:04.324531 UTC"
+
+
+@pytest.mark.parametrize("span_ns", [0, 1, 999, 53_000_000, 217_000_000, 10**10, 10**15])
+@pytest.mark.parametrize("packets", [1, 100, 10_000, 10**7])
+def test_bins_are_round_at_least_a_microsecond_and_not_too_many(span_ns, packets):
+    width = units.bin_width_ns(span_ns, packets)
+    assert str(width).rstrip("0") in ("1", "2", "5")
+    assert width >= 1000
+    assert span_ns / width <= 150
+
+
+def test_a_connection_is_named_by_its_ends():
+    row = {"connection": 3, "transport": "RC", "life": 2, "a_address": "fd00::1", "a_qp": pd.NA, "b_address": "fd00::2"}
+    assert (
+        units.connection_heading(pd.Series(row | {"b_qp": 17}))
+        == "Connection 3: fd00::1 QP ? ↔ fd00::2 QP 17 (RC, life 2)"
+    )
