@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Sequence
+from typing import Any
 
 import click
 
-from roce_dissect.cli.common import PROGRAM, run
+from roce_dissect.cli.common import PROGRAM, OutputClosedError, run
 
 __all__ = ["main"]
 
@@ -35,6 +36,13 @@ class _LazyGroup(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; a closed pipe must not reach click, which would end with status 1."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            raise OutputClosedError from None
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -46,20 +46,20 @@ def command(files: tuple[str, ...], form: str, top: int, events: int) -> int:
             interrupt.wanted = True
         session.interrupted = interrupt.wanted
         result = session.analysis()
-    print_analysis(result, form, top, events)
+    if form == "json" or any(one["error"] is None or one["frames"] for one in result.capture["files"]):
+        print_analysis(result, form, top, events)
     status = report_files(result.capture["files"])
     return INTERRUPTED if session.interrupted else status
 
 
-def print_analysis(result: Analysis, form: str, top: int, events: int) -> None:
-    """Print an analysis as text or as JSON."""
+def print_analysis(result: Analysis, form: str, top: int, events: int, filters: bool = True) -> None:
+    """Print an analysis as text, with or without Wireshark filters, or as JSON."""
     if form == "json":
         import json
 
         # one line: json's encoder in C has no indented form, and jq and editors do that better
         click.echo(json.dumps(result.to_dict(), allow_nan=False))
         return
-    from roce_dissect.cli.text import make_console, report, write
+    from roce_dissect.cli.text import print_report
 
-    console = make_console()
-    write(console, report(result, top=top, events=events, width=console.width))
+    print_report(result, top=top, events=events, filters=filters)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import signal
 import sys
@@ -18,7 +17,18 @@ from roce_dissect.errors import RoceDissectError
 if TYPE_CHECKING:
     from roce_dissect.decode.blocks import FileSummary
 
-__all__ = ["FINE", "INTERRUPTED", "POLL_S", "PROGRAM", "UNREADABLE", "Interrupt", "complain", "report_files", "run"]
+__all__ = [
+    "FINE",
+    "INTERRUPTED",
+    "POLL_S",
+    "PROGRAM",
+    "UNREADABLE",
+    "Interrupt",
+    "OutputClosedError",
+    "complain",
+    "report_files",
+    "run",
+]
 
 PROGRAM = "roce-dissect"
 
@@ -53,11 +63,20 @@ def report_files(files: Iterable[FileSummary] | Iterable[dict[str, Any]]) -> int
     return status
 
 
+class OutputClosedError(Exception):
+    """The reader of standard output has gone, as `head` does."""
+
+
 class Interrupt:
     """Ctrl-C as a wish: work goes on to the next point where everything read so far is in the tables.
 
     Used as a context manager. Before the first step, when nothing is known yet, and at the second Ctrl-C,
     KeyboardInterrupt is raised at once.
+
+    Parameters
+    ----------
+    *signals : int
+        Which signals; SIGINT by default.
 
     Attributes
     ----------
@@ -65,20 +84,22 @@ class Interrupt:
         Whether Ctrl-C was pressed.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *signals: int) -> None:
         self.wanted = False
         self._started = False
         self._waits = 0
-        self._former: Any = None
+        self._signals = signals or (signal.SIGINT,)
+        self._former: dict[int, Any] = {}
 
     def __enter__(self) -> Interrupt:
         with contextlib.suppress(ValueError):  # not in the main thread: Ctrl-C does not come here
-            self._former = signal.signal(signal.SIGINT, self._take)
+            for number in self._signals:
+                self._former[number] = signal.signal(number, self._take)
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._former is not None:
-            signal.signal(signal.SIGINT, self._former)
+        for number, former in self._former.items():
+            signal.signal(number, former)
 
     def _take(self, _number: int, _frame: object) -> None:
         if self.wanted or not self._started:
@@ -94,6 +115,11 @@ class Interrupt:
             yield step
             if self.wanted:
                 return
+
+    def step(self) -> bool:
+        """To be called after a step, where the tables are whole: returns whether to end."""
+        self._started = True
+        return self.wanted
 
     def look(self) -> None:
         """For work that may go on for long without a step, such as a file that holds no RoCE: end it after all."""
@@ -127,11 +153,11 @@ def run(group: click.Command, arguments: Sequence[str] | None) -> int:
         return UNREADABLE
     except (KeyboardInterrupt, click.Abort):
         return INTERRUPTED
+    except (OutputClosedError, BrokenPipeError):
+        _drop_output()
+        return FINE
     except OSError as error:
-        if error.errno == errno.EPIPE:  # the reader has seen enough, as `head` does
-            _drop_output()
-            return FINE
-        complain(f"{error.filename or 'output'}: {error.strerror or error}")
+        complain(f"{error.filename or 'cannot write the output'}: {error.strerror or error}")
         _drop_output()
         return UNREADABLE
     return status if isinstance(status, int) else FINE

@@ -173,7 +173,8 @@ def _troubles(sums: Totals) -> list[str]:
     if sums.copies:
         parts.append(f"{plural(sums.copies, 'frame')} doubled by the network or the mirror")
     if sums.stall_ns:
-        parts.append(f"{duration(sums.stall_ns)} without progress")
+        several = " in sum" if sums.troubled > 1 else ""
+        parts.append(f"{duration(sums.stall_ns)} without progress{several}")
     if sums.unseen:
         parts.append(f"{plural(sums.unseen, 'packet')} that the capture lacks and the receiver has")
     marks = _marks(sums)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import IO, TYPE_CHECKING
 
 from rich.console import Console, Group, RenderableType
@@ -21,7 +21,7 @@ from roce_dissect.cli.units import count
 if TYPE_CHECKING:
     from roce_dissect.api import Analysis
 
-__all__ = ["make_console", "report", "write"]
+__all__ = ["make_console", "print_report", "report", "write"]
 
 #: Columns of a pipe: nothing is cut or folded there.
 _ENDLESS = 100_000
@@ -46,34 +46,52 @@ def make_console(file: IO[str] | None = None) -> Console:
     return console
 
 
-def write(console: Console, part: RenderableType) -> None:
-    """Print; on a pipe without the blanks that fill up table cells."""
-    if console.is_terminal:
-        console.print(part)
-        return
+def write(console: Console, part: RenderableType, to_copy: Sequence[Text] = ()) -> None:
+    """Print; on a pipe without the blanks that fill up table cells.
+
+    `to_copy` are lines that only the terminal itself may break: what is copied from there is one line.
+    """
     with console.capture() as captured:
         console.print(part)
-    lines = captured.get().split("\n")
-    console.file.write("\n".join(line.rstrip() for line in lines))
+        for line in to_copy:
+            console.print(line, soft_wrap=True)
+    text = captured.get()
+    if not console.is_terminal:
+        text = "\n".join(line.rstrip() for line in text.split("\n"))
+    console.file.write(text)
     console.file.flush()
 
 
-def report(result: Analysis, *, top: int, events: int, width: int, filters: bool = True) -> Group:
-    """All parts of the text.
+def print_report(result: Analysis, *, top: int, events: int, filters: bool = True) -> None:
+    """Print all of it on standard output.
 
     Parameters
     ----------
     result : Analysis
     top, events : int
         Most connections, hosts and events to show.
-    width : int
-        Columns of the terminal.
     filters : bool
         Whether to print Wireshark filters, too.
     """
-    sums = totals(result)
+    console = make_console()
     rows = connection_rows(result, top)
     lines, of_all = happenings(result, events)
+    to_copy = list(_filters(result, rows, lines)) if filters else []
+    if to_copy:
+        to_copy = [Text(), _title("Wireshark", "display filters to paste"), *to_copy]
+    write(console, _report(result, rows, lines, of_all, top, console.width), to_copy)
+
+
+def report(result: Analysis, *, top: int, events: int, width: int) -> Group:
+    """The tables for a screen of `width` columns, with at most `top` connections and hosts, and so many events."""
+    lines, of_all = happenings(result, events)
+    return _report(result, connection_rows(result, top), lines, of_all, top, width)
+
+
+def _report(
+    result: Analysis, rows: list[ConnectionRow], lines: list[Happening], of_all: int, top: int, width: int
+) -> Group:
+    sums = totals(result)
     parts: list[RenderableType] = [_capture(result, sums), Text(), _headline(result, sums)]
     if rows:
         more = len(result.connections) - len(rows)
@@ -81,12 +99,9 @@ def report(result: Analysis, *, top: int, events: int, width: int, filters: bool
     if lines:
         parts += [Text(), _title("Events", _shown(len(lines), of_all - len(lines), "those that tell most"))]
         parts += [_events(lines, result.capture["first_time_ns"] or 0)]
-    if result.capture["roce_packets"] and len(result.counters):
+    if result.capture["roce_packets"] and len(result.counters) and top:
         more = len(result.counters) - top
         parts += [Text(), _title("Hosts", _shown(min(top, len(result.counters)), more)), _hosts(result, top)]
-    found = list(_filters(result, rows, lines)) if filters else []
-    if found:
-        parts += [Text(), _title("Wireshark", "display filters to paste"), *found]
     return Group(*parts)
 
 
@@ -203,7 +218,7 @@ def _hosts(result: Analysis, top: int) -> Table:
 
 
 def _filters(result: Analysis, rows: list[ConnectionRow], lines: list[Happening]) -> Iterator[Text]:
-    """Lines that a terminal may break but that are copied as one."""
+    """A line for each connection that suffered, or for each of a few; and one for the events of each file."""
     troubled = [row for row in rows if row.troubled]
     for row in troubled or (rows if len(rows) <= _FEW else []):
         text = connection_filter(row.record)
@@ -220,5 +235,5 @@ def _filters(result: Analysis, rows: list[ConnectionRow], lines: list[Happening]
 
 
 def _to_copy(label: str, text: str) -> Text:
-    line = Text(f"{label}: ", style="dim", no_wrap=True, overflow="ignore")
+    line = Text(f"{label}: ", style="dim")
     return line.append(text, style="not dim")

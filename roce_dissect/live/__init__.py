@@ -1,0 +1,1 @@
+"""Watching an interface: the loop that keeps packets flowing, and the screen."""
