@@ -102,6 +102,8 @@ def test_both_ends_of_a_connection_have_a_space_of_their_own(sample):
         analysis.connections["a_to_b_requests"].iloc[0] + analysis.connections["b_to_a_requests"].iloc[0]
     )
     assert more.payload_bytes >= less.payload_bytes
+    # rping: every message is answered by one packet, an ACK or a READ response
+    assert [space.acked.count for space in (more, less)] == [40, 20]
 
 
 def test_the_ack_line_takes_a_nak_for_all_before_it_and_a_middle_response_for_itself(made):
