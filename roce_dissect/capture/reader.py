@@ -389,6 +389,8 @@ def open_capture(
         If its first bytes are no capture's.
     CaptureError
         If it cannot be opened, is empty, or its header is cut or contradicts itself.
+    ArgumentError
+        If it is neither a path nor a binary file object.
 
     Examples
     --------

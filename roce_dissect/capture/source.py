@@ -14,14 +14,16 @@ import os
 import select
 import stat
 import sys
+import time
 from typing import Any, BinaryIO, Protocol
 
 from roce_dissect.capture.formats import SNIFF_BYTES, compression_of
-from roce_dissect.errors import CaptureError
+from roce_dissect.errors import ArgumentError, CaptureError
 
 __all__ = ["RawSource", "Source", "open_source"]
 
 _PIPE_BYTES = 1 << 20
+_NAP_S = 0.01
 
 
 class Source(Protocol):
@@ -129,6 +131,8 @@ class RawSource:
                     return count
                 if self._fd is not None:  # a descriptor that does not block
                     select.select([self._fd], [], [])
+                else:
+                    time.sleep(_NAP_S)
         except OSError as error:
             raise CaptureError(self.path, f"cannot be read: {error.strerror or error}", self.position) from error
 
@@ -150,6 +154,8 @@ def _widen(descriptor: int) -> None:
 
 def _standard_input() -> tuple[Any, bool]:
     """Return a binary form of sys.stdin without read-ahead where it is a real file."""
+    if sys.stdin is None:
+        raise CaptureError("-", "standard input is closed")
     stream = getattr(sys.stdin, "buffer", sys.stdin)
     if isinstance(stream, io.BufferedReader) and isinstance(stream.raw, io.FileIO):
         return stream.raw, False
@@ -172,6 +178,8 @@ def open_source(path_or_file: str | os.PathLike[str] | BinaryIO) -> Source:
     ------
     CaptureError
         If it cannot be opened, is a directory, or is empty.
+    ArgumentError
+        If it is something else, such as a file opened as text.
     """
     file: Any
     owned = False
@@ -188,6 +196,10 @@ def open_source(path_or_file: str | os.PathLike[str] | BinaryIO) -> Source:
             raise CaptureError(path, f"cannot be opened: {error}") from error
     else:
         file = path_or_file
+        if isinstance(file, io.TextIOBase) or not any(
+            hasattr(file, name) for name in ("readinto1", "readinto", "read")
+        ):
+            raise ArgumentError(f"{file!r} is neither a path nor a binary file object")
         name = getattr(file, "name", None)
         path = name if isinstance(name, str) else "<stream>"
     raw = RawSource(file, path, owned=owned)

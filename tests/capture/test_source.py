@@ -15,7 +15,7 @@ import pytest
 
 from roce_dissect.capture.formats import compression_of, looks_like
 from roce_dissect.capture.source import open_source
-from roce_dissect.errors import CaptureError
+from roce_dissect.errors import ArgumentError, CaptureError
 
 zstandard = pytest.importorskip("zstandard")
 
@@ -342,6 +342,29 @@ def test_what_cannot_be_opened(tmp_path):
     with pytest.raises(CaptureError, match="is empty") as caught:
         open_source(path)
     assert (caught.value.path, caught.value.offset) == (str(path), 0)
+
+
+def test_what_is_no_source(tmp_path, monkeypatch):
+    path = tmp_path / "text"
+    path.write_text("text")
+    with path.open() as file, pytest.raises(ArgumentError, match="neither a path nor a binary file object"):
+        open_source(file)
+    with pytest.raises(ArgumentError, match="neither a path nor a binary file object"):
+        open_source(5)
+    monkeypatch.setattr("sys.stdin", None)
+    with pytest.raises(CaptureError, match="-: standard input is closed"):
+        open_source("-")
+
+
+def test_object_that_has_nothing_yet():
+    class Late:
+        pieces = (None, b"late", None, b" bytes", b"")
+
+        def read(self, size):
+            piece, *self.pieces = self.pieces
+            return piece
+
+    assert drain(open_source(Late())) == (b"late bytes", None)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
