@@ -18,9 +18,8 @@ import scapy.layers.inet6  # binds IPv6, so that v2 over IPv6 is found
 import scapy.layers.vxlan  # binds VXLAN, so that RoCE in it is found
 from scapy.config import conf
 from scapy.layers.inet import UDP
-from scapy.layers.inet6 import IPv6
 from scapy.layers.l2 import CookedLinux, Ether
-from scapy.packet import Packet, bind_layers, bind_top_down
+from scapy.packet import Packet, bind_top_down
 
 from roce_dissect.layers.bth import BTH
 from roce_dissect.layers.cnp import CNP
@@ -50,7 +49,6 @@ def bind() -> None:
     bind_top_down(BTH, CNP, opcode=int(Opcode["CNP"]), becn=1)
     bind_top_down(LRH, BTH, lnh=2)
     bind_top_down(LRH, GRH, lnh=3)
-    bind_layers(LRH, IPv6, lnh=1)
     conf.l2types.register(_LINKTYPE_INFINIBAND, LRH)
     _answer_across_ports()
     _list_among_scapys_layers()
