@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -180,15 +181,26 @@ def _label(space: Space, name: str) -> str:
 
 
 def _psn_axis(ax: Axes, space: Space, low: int, high: int, relative: bool) -> None:
-    """Ticks at round numbers as Wireshark shows PSNs, and a line where they wrap."""
-    from matplotlib.ticker import FixedLocator, FuncFormatter
+    """Ticks at round numbers as Wireshark shows PSNs, also after zooming, and a line where they wrap."""
+    from matplotlib.ticker import FuncFormatter, Locator
 
     start = int(space.clouds["new"].points()[1, 0]) if space.count("new") else low
     base = start if relative else 0
-    ax.yaxis.set_major_locator(FixedLocator(psn_ticks(low, high, start if relative else None)))
-    ax.yaxis.set_major_formatter(
-        FuncFormatter(lambda value, _: f"{int(value) - base if relative else int(value) % CIRCLE}")
-    )
+
+    class PsnLocator(Locator):
+        """`psn_ticks` of what is in view."""
+
+        def __call__(self) -> list[int]:
+            return self.tick_values(*ax.yaxis.get_view_interval())
+
+        def tick_values(self, vmin: float, vmax: float) -> list[int]:
+            return psn_ticks(math.ceil(min(vmin, vmax)), math.floor(max(vmin, vmax)), start if relative else None)
+
+    def name(value: float, _position: int | None = None) -> str:
+        return str(round(value) - base if relative else round(value) % CIRCLE)
+
+    ax.yaxis.set_major_locator(PsnLocator())
+    ax.yaxis.set_major_formatter(FuncFormatter(name))
     for wrap in range((low // CIRCLE + 1) * CIRCLE, high + 1, CIRCLE):
         ax.axhline(wrap - 0.5, color=QUIET, linewidth=0.8, linestyle=(0, (4, 3)), zorder=1)
         ax.annotate(
@@ -208,10 +220,13 @@ def psn_ticks(low: int, high: int, start: int | None = None) -> list[int]:
     [16777200, 0, 10, 20, 30, 40]
     """
     wanted = max((high - low) / 8, 1)
-    power = 10 ** int(np.floor(np.log10(wanted)))
+    power = 10 ** math.floor(math.log10(wanted))
     step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= wanted)
     if start is not None:
         return [*range(low + (start - low) % step, high + 1, step)]
+    if high - low > 8 * CIRCLE:  # more circles than ticks: a 0 now and then
+        stride = -(-(high - low) // (8 * CIRCLE)) * CIRCLE
+        return [*range(-(-low // CIRCLE) * CIRCLE, high + 1, stride)]
     ticks: list[int] = []
     for circle in range(low // CIRCLE * CIRCLE, high + 1, CIRCLE):
         # The last tick before a wrap would collide with the 0 behind it.

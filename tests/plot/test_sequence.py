@@ -94,6 +94,13 @@ def test_ticks_are_psns_of_the_wire_across_the_wrap(sample):
     assert any(text.get_text() == "PSN wraps to 0" for text in ax.texts)
 
 
+def test_ticks_follow_a_zoom(sample):
+    ax = sample("imp_loss1_write.server").plot.sequence()
+    ax.set_ylim(CIRCLE + 2_032_695.5, CIRCLE + 2_032_704.5)
+    ax.figure.canvas.draw()
+    assert [int(text.get_text()) for text in ax.get_yticklabels()] == list(range(2_032_696, 2_032_705))
+
+
 def test_relative_psns_count_from_the_first(sample):
     ax = sample("rc_psn_wrap.client").plot.sequence(relative=True)
     ax.figure.canvas.draw()
@@ -107,6 +114,7 @@ def test_relative_psns_count_from_the_first(sample):
         (7, 9, None, [7, 8, 9]),
         (95, 905, None, [200, 400, 600, 800]),
         (3, 43, 12, [7, 12, 17, 22, 27, 32, 37, 42]),  # 12 and whole steps from it
+        (CIRCLE // 2, 40 * CIRCLE, None, [n * CIRCLE for n in range(1, 41, 5)]),
         (CIRCLE - 12, CIRCLE + 28, None, [CIRCLE - 11, CIRCLE - 6, CIRCLE, *range(CIRCLE + 5, CIRCLE + 26, 5)]),
     ],
 )
