@@ -139,7 +139,7 @@ def run(group: click.Command, arguments: Sequence[str] | None) -> int:
         status = group.main(args=arguments, prog_name=PROGRAM, standalone_mode=False)
         sys.stdout.flush()
     except click.UsageError as error:
-        if not error.message or type(error).__name__ == "NoArgsIsHelpError":
+        if type(error).__name__ == "NoArgsIsHelpError":  # click 8.2 and later
             error.show()
             return UNREADABLE
         where = error.ctx.command_path if error.ctx is not None else PROGRAM

@@ -11,9 +11,9 @@ def interpreted_kernels() -> list[str]:
     """Names of the kernels that run interpreted; none in an ordinary installation."""
     from roce_dissect.capture import records
     from roce_dissect.decode import kernel
-    from roce_dissect.flows import tracker
+    from roce_dissect.flows import ledger, tracker
 
-    modules = {"records": records, "kernel": kernel, "tracker": tracker}
+    modules = {"records": records, "kernel": kernel, "ledger": ledger, "tracker": tracker}
     return [name for name, module in modules.items() if not module.COMPILED]
 
 

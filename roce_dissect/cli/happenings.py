@@ -167,9 +167,11 @@ def _frames_in_words(places: list[list[int]], name_file: bool) -> str:
 
 def _gap(event: dict[str, Any], _: int) -> str:
     missing = event["count"]
+    responses = event["value"] == 1
     if missing == 1:
-        return f"gap: PSN {event['psn']} did not pass here"
-    return f"gap: {count(missing)} packets from PSN {event['psn']} on did not pass here"
+        return f"gap: {'READ response ' if responses else ''}PSN {event['psn']} did not pass here"
+    what = "READ responses" if responses else "packets"
+    return f"gap: {count(missing)} {what} from PSN {event['psn']} on did not pass here"
 
 
 def _resend(event: dict[str, Any], _: int) -> str:

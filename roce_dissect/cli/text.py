@@ -1,4 +1,7 @@
-"""The report of `analyze` and `live` as text: tables by rich, for a terminal of any width or a pipe."""
+"""The report of `analyze` and `live` as text: tables by rich, for a terminal of any width or a pipe.
+
+Cells are `Text`, never str: rich would read markup into a str, and an emoji into the ``:100:`` of an address.
+"""
 
 from __future__ import annotations
 
@@ -166,7 +169,8 @@ def _connection_table(rows: list[ConnectionRow], stacked: bool, left_out: set[in
     for row in rows:
         ends = ["\n".join(row.ends)] if stacked else list(row.ends)
         cells = [str(row.number), *ends, row.transport, *(row.figures[index] for index in shown)]
-        table.add_row(*cells, *([row.notes] if with_notes else []), style="dim" if sick and not row.troubled else "")
+        cells += [row.notes] if with_notes else []
+        table.add_row(*map(Text, cells), style="dim" if sick and not row.troubled else "")
     return table
 
 
@@ -199,7 +203,8 @@ def _events(lines: list[Happening], start_ns: int) -> Table:
     table.add_column("what", overflow="fold")
     for one in lines:
         number = str(one.connection) if one.connection else ""
-        table.add_row(f"+{(one.time_ns - start_ns) / 1e9:.6f}", number, one.direction.replace(" -> ", ">"), one.text)
+        cells = (f"+{(one.time_ns - start_ns) / 1e9:.6f}", number, one.direction.replace(" -> ", ">"), one.text)
+        table.add_row(*map(Text, cells))
     return table
 
 
@@ -213,7 +218,7 @@ def _hosts(result: Analysis, top: int) -> Table:
     table.add_column()
     for address in order:
         values = [f"{name} {value}" for name, value in counters.loc[address].items() if value]
-        table.add_row(str(address), ", ".join(values) or "no packets")
+        table.add_row(Text(str(address)), Text(", ".join(values) or "no packets"))
     return table
 
 
