@@ -170,7 +170,7 @@ def test_a_cnp_marked_on_its_way():
     assert verify_icrc(cnp) is CrcVerdict.GOOD
 
 
-def test_of_the_packet_that_was_dissected_in_a_tunnel(samples):
+def test_samples_of_the_repository(samples):
     """Frames of every sample in the repository: those whose ICRC the kernel made are good."""
     seen = 0
     for path in sorted(samples.glob("*.pcap.gz")):
