@@ -281,7 +281,8 @@ def _as_ipv4(address: str) -> str:
 
 def _carry(link: Packet, new: Packet) -> None:
     """Leave the field of a link layer that tells what follows to the new layer's binding."""
-    fields = new.overload_fields.get(type(link))
+    # as Scapy looks for it: a VLAN tag goes for an Ethernet header
+    fields = next((new.overload_fields[kind] for kind in link.aliastypes if kind in new.overload_fields), None)
     if not fields:
         raise ArgumentError(f"{link.name} carries no {new.name}")
     for name in fields:
