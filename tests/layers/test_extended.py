@@ -10,7 +10,7 @@ import pytest
 from scapy.layers.l2 import Ether
 from scapy.packet import Raw
 
-from roce_dissect.layers import AETH, BTH, DETH, FETH, IETH, RETH, AtomicAckETH, AtomicETH, ImmDt
+from roce_dissect.layers import AETH, BTH, DETH, FETH, IETH, RDETH, RETH, XRCETH, AtomicAckETH, AtomicETH, ImmDt
 
 ETH_IP_UDP = "0200000000020200000000010800 456a{ip_len}000100004011{checksum}c0000201c0000202 c00012b7{udp_len}0000"
 
@@ -98,6 +98,29 @@ def test_deth_with_immediate_data():
     assert values(packet[DETH]) == {"q_key": 0x80010000, "reserved": 0, "src_qp": 0xFEDCBA}
     assert packet[ImmDt].imm_data == 0xFEEDF00D
     assert packet[Raw].load == bytes.fromhex("a0a1")
+
+
+def test_rdeth():
+    # No oracle decodes RD: to tshark 0x40-0x5f is NVIDIA's DC (trap 3). It reads bth.opcode 78 and 68, bth.psn 1193046.
+    # Layout: IBTA 9.3.1 (reserved 8 bits, end-to-end context 24); requests have a DETH behind it, responses have not.
+    packet = made(52, "f64a", "4e40800100abcdef80123456 00abcdef 01020304 efbeadde")
+    assert values(packet[RDETH]) == {"reserved": 0, "ee_context": 0xABCDEF}
+    assert packet[RDETH].payload == packet[Raw]
+    packet = made(60, "f642", "4440800100abcdef80123456 7f123456 11223344 00fedcba 01020304 efbeadde")
+    assert values(packet[RDETH]) == {"reserved": 0x7F, "ee_context": 0x123456}
+    assert values(packet[DETH]) == {"q_key": 0x11223344, "reserved": 0, "src_qp": 0xFEDCBA}
+    assert packet[Raw].load == bytes.fromhex("01020304")
+
+
+def test_xrceth():
+    # tshark reads bth.opcode 171, bth.psn 1193046, and no extended header of XRC (trap 16). Layout: IBTA annex A14
+    # (reserved 8 bits, XRC SRQ 24), before the RETH and the immediate data.
+    packet = made(
+        72, "f636", "ab40800100abcdef80123456 00fedcba 00007fa5d6bc200000005e8f00000004 feedf00d 01020304 efbeadde"
+    )
+    assert values(packet[XRCETH]) == {"reserved": 0, "xrc_srq": 0xFEDCBA}
+    assert values(packet[RETH]) == {"va": 0x00007FA5D6BC2000, "r_key": 0x5E8F, "dma_len": 4}
+    assert (packet[ImmDt].imm_data, packet[Raw].load) == (0xFEEDF00D, bytes.fromhex("01020304"))
 
 
 def test_feth_before_a_reth():
