@@ -68,7 +68,7 @@ class Analysis:
     Examples
     --------
     >>> import roce_dissect as rd
-    >>> result = rd.analyze("pcaps/loss_write_server.pcap.gz")  # doctest: +SKIP
+    >>> result = rd.analyze("pcaps/imp_loss1_write.server.pcap.gz")  # doctest: +SKIP
     >>> result.connections.sort_values("resent_packets").tail()  # doctest: +SKIP
     """
 

@@ -21,6 +21,7 @@ cdef class Ledger:
     cdef Py_ssize_t find_pair(self, long long hosts) except -1 nogil
     cdef int emit(self, long long kind, Py_ssize_t stream, long long psn, long long count, long long value) except -1 nogil
     cdef int add_to_run(self, Py_ssize_t stream, long long psn, bint late) except -1 nogil
+    cdef int note_progress(self, Py_ssize_t stream) except -1 nogil
     cdef int close_run(self, Py_ssize_t stream) except -1 nogil
     cdef int add_mark(self, Py_ssize_t stream, Py_ssize_t run, long long kind) except -1 nogil
     cdef int close_marks(self, Py_ssize_t stream, Py_ssize_t run, long long kind) except -1 nogil

@@ -213,11 +213,22 @@ class Ledger:
             self.streams[stream, RUN_TIME] = self.time
             self.streams[stream, RUN_COUNT] = 0
             self.streams[stream, RUN_LATE] = 0
+            self.streams[stream, RUN_STALL] = 0
             self.streams[stream, RUN_PSN] = psn
         self.streams[stream, RUN_COUNT] += 1
         self.streams[stream, RUN_LATE] += late
         self.streams[stream, RUN_LAST_FRAME] = self.frame
         self.streams[stream, RUN_LAST_TIME] = self.time
+        return 0
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(-1, check=False)
+    def note_progress(self, stream: cython.Py_ssize_t) -> cython.int:
+        """The stream goes on: the open run has cost the time from the last progress to its latest packet."""
+        stall: cython.longlong = self.streams[stream, RUN_LAST_TIME] - self.streams[stream, ADVANCE_TIME]
+        if stall > 0 and self.streams[stream, ADVANCE_TIME] != 0:  # else time ran backwards, or nothing ever advanced
+            self.streams[stream, RUN_STALL] += stall
         return 0
 
     @cython.cfunc
@@ -230,9 +241,8 @@ class Ledger:
         if self.streams[stream, FLAGS] & RUN_OPEN == 0:
             return 0
         self.streams[stream, FLAGS] &= ~RUN_OPEN
-        stall = self.streams[stream, RUN_LAST_TIME] - self.streams[stream, ADVANCE_TIME]
-        if stall < 0 or self.streams[stream, ADVANCE_TIME] == 0:  # time ran backwards; never advanced
-            stall = 0
+        self.note_progress(stream)
+        stall = self.streams[stream, RUN_STALL]
         self.streams[stream, STALL] += stall
         self.emit(
             KIND_RESEND,

@@ -80,10 +80,11 @@ cdef enum:
     RUN_COUNT = 59
     RUN_LATE = 60
     RUN_PSN = 61
-    CNP_RUN = 62
-    CE_RUN = 67
-    PAIRED = 72
-    STREAM_WORDS = 73
+    RUN_STALL = 62
+    CNP_RUN = 63
+    CE_RUN = 68
+    PAIRED = 73
+    STREAM_WORDS = 74
     STARTED = 1
     NAK_SENT = 2
     DEAD = 4

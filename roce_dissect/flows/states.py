@@ -36,7 +36,7 @@ LAST_FRAME = 9
 BYTES = 10
 PAYLOAD_BYTES = 11
 GOODPUT_BYTES = 12
-ADVANCE_TIME = 13  # of the last request that advanced NEXT
+ADVANCE_TIME = 13  # of the last progress: a request that advanced NEXT, or a new READ response to this stream
 SLACK = 14  # PSNs that the last READ may have taken beyond the ones in NEXT
 REQUESTS = 15
 ID_FIRST = 16  # IPv4 identification of the first packet
@@ -85,10 +85,11 @@ RUN_LAST_TIME = 58
 RUN_COUNT = 59
 RUN_LATE = 60
 RUN_PSN = 61
-CNP_RUN = 62  # five words: frame, time, last frame, last time, count
-CE_RUN = 67  # the same
-PAIRED = 72  # evidence of PEER, as terms.PairedBy
-STREAM_WORDS = 73
+RUN_STALL = 62  # of the open run, up to the last READ response that was progress
+CNP_RUN = 63  # five words: frame, time, last frame, last time, count
+CE_RUN = 68  # the same
+PAIRED = 73  # evidence of PEER, as terms.PairedBy
+STREAM_WORDS = 74
 
 # -- flags of a stream
 STARTED = 1  # a request was seen, or the CM told the first PSN

@@ -130,9 +130,17 @@ class Tracker(Ledger):
     @cython.nogil
     @cython.exceptval(-1, check=False)
     def judge_response(
-        self, stream: cython.Py_ssize_t, psn: cython.longlong, opcode: cython.int, payload: cython.longlong
+        self,
+        stream: cython.Py_ssize_t,
+        psn: cython.longlong,
+        opcode: cython.int,
+        refuses: cython.bint,
+        payload: cython.longlong,
     ) -> cython.longlong:
-        """Verdict of a response in the responder's own space; sets `extended` and `missing`."""
+        """Verdict of a response in the responder's own space; sets `extended` and `missing`.
+
+        A NAK or RNR NAK (`refuses`) leaves its PSN to be answered yet.
+        """
         kind: cython.int = self.classes[opcode & 255]
         following: cython.longlong = self.streams[stream, RESPONSE_NEXT]
         peer: cython.Py_ssize_t = self.streams[stream, PEER] - 1
@@ -154,9 +162,13 @@ class Tracker(Ledger):
             self.missing = ahead
             self.streams[stream, RESPONSE_GAPS] += ahead
             self.emit(KIND_GAP, stream, following, ahead, 1)
-        self.streams[stream, RESPONSE_NEXT] = self.extended + 1
+        self.streams[stream, RESPONSE_NEXT] = self.extended + (0 if refuses else 1)
         if kind & READ_RESPONSE:
             self.streams[stream, GOODPUT_BYTES] += payload
+            if peer >= 0:
+                if self.streams[peer, FLAGS] & RUN_OPEN:
+                    self.note_progress(peer)
+                self.streams[peer, ADVANCE_TIME] = self.time
         return verdict
 
     @cython.cfunc
@@ -502,6 +514,7 @@ class Tracker(Ledger):
         source: cython.longlong
         fingerprint: cython.longlong
         copy: cython.bint
+        refuses: cython.bint
         has_bad: cython.bint = bad_icrc.shape[0] > 0
         has_out: cython.bint = out_stream.shape[0] > 1
         if (
@@ -630,11 +643,13 @@ class Tracker(Ledger):
                     elif kind & RESPONSE:
                         role = ROLE_RESPONSE
                         self.streams[stream, RESPONSES] += 1
+                        refuses = False
                         if kind & ACKNOWLEDGES and present[packet] & HAS_AETH:
+                            refuses = (syndrome[packet] >> 5) & 1 != 0  # RNR NAK and NAK: bit 5 is set
                             self.note_answer(stream, number, kind, syndrome[packet])
                         else:
                             self.hear(stream, number, kind, -1)
-                        judged = self.judge_response(stream, number, opcode[packet], payload)
+                        judged = self.judge_response(stream, number, opcode[packet], refuses, payload)
                     elif kind & DATAGRAM:
                         role = ROLE_DATAGRAM if dest_qp[packet] > 1 else ROLE_MANAGEMENT
                         self.streams[stream, GOODPUT_BYTES] += payload
