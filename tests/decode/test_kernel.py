@@ -174,6 +174,9 @@ def test_cut_at_every_length(decode, frames):
                 assert row["payload_offset"] <= cut
                 present = row["present"]
                 assert bool(present & bit.HAS_BTH) == (cut >= extended)
+                assert bool(present & bit.HAS_UDP) == (udp > 0 and cut >= bth)
+                assert bool(present & bit.HAS_GRH) == (udp == 0 and cut >= bth)
+                assert row["payload_offset"] <= min(cut, whole)
                 assert bool(present & bit.HAS_ICRC) == (cut == len(frame))
                 if cut >= extended:
                     expected = expected_presence(frames, opcode, base | bit.HAS_BTH, cut, extended)
@@ -182,6 +185,28 @@ def test_cut_at_every_length(decode, frames):
                 if cut >= whole:
                     assert row["payload_offset"] == whole
                     assert {name: row[name] for name in values} == values
+
+
+def test_cut_anywhere_in_a_batch(decode, frames):
+    """The same rows, whether a frame stands alone or behind others: offsets count from the frame's own first byte."""
+    rng = random.Random(31)
+    made = [frames.v2(opcode, b"ab", frames.values_of(opcode, rng)) for opcode in sorted(frames.CHAINS)]
+    given = [frame[: rng.randrange(38, len(frame) + 1)] for frame in made for _ in range(8)]
+    together, _ = decode(*given, wire=[1500] * len(given))
+    for frame, row in zip(given, together, strict=True):
+        [alone], _ = decode(frame, wire=[1500])
+        for name in ("status", "present", "payload_offset", "payload_len", "psn", "va", "icrc", "cap_len"):
+            assert row[name] == alone[name]
+
+
+@pytest.mark.parametrize("size", [4, 20, 40])
+def test_cut_ipv4_options(decode, frames, size):
+    """Nothing is known before the port; options that were cut are none of UDP's bytes."""
+    frame = frames.v2(4, b"data", ip={"options": b"\x12\xb7" * (size // 2)})
+    for cut in range(len(frame)):
+        rows, decoder = decode(frame[:cut], wire=[len(frame)])
+        assert bool(rows) == (cut >= 14 + 20 + size + 4)
+        assert int(decoder.tallies[layout.TALLY_CUT]) == (not rows)
 
 
 def test_cut_ipv6_extension_headers(decode, frames):
@@ -276,6 +301,8 @@ def test_grh(decode, frames, change, status):
     assert row["status"] == status
     assert (row["version"], row["dscp"], row["ecn"], row["ttl"], row["flow_label"]) == (1, 26, 3, 9, 0xABCDE)
     assert row["present"] & (bit.HAS_GRH | bit.HAS_UDP | bit.HAS_IPV4 | bit.HAS_IPV6) == bit.HAS_GRH
+    assert row["ip_len"] == change.get("length", 12 + 8 + 4)
+    assert (row["vlan_id"], row["udp_sport"], row["ip_id"]) == (0, 0, 0)
 
 
 def test_grh_of_another_version(decode, frames):
@@ -460,27 +487,32 @@ def test_wrong_tables_are_refused(kernel, frames, records):
 def test_wrong_columns_are_refused(kernel, frames, records):
     hand = np.asarray if kernel.COMPILED else memoryview
     batch = records([frames.v2(4)] * 3)
-    arrays = [hand(part) for part in (batch.data, batch.offset, batch.cap_len, batch.wire_len, batch.time_ns)]
+    parts = (batch.data, batch.offset, batch.cap_len, batch.wire_len, batch.time_ns, batch.link_type)
+    arrays = [hand(part) for part in parts]
     one = Decoder(("psn",), kernel=kernel)._kernel
 
-    def run(*fields, rows=3, lines=1, link_type=batch.link_type):
+    def run(fields, rows=3, width=None, lines=1, short=None):
         outputs = []
         for size, field in zip((1, 2, 4, 8), fields, strict=True):
-            outputs += [hand(np.array([field], np.uint64)), hand(np.zeros((lines, rows), f"u{size}"))]
-        return one.decode(*arrays, hand(link_type), 1, False, *outputs)
+            table = np.array([field] * (lines if size == width else 1), np.uint64)
+            outputs += [hand(table), hand(np.zeros((1, rows - (size == width and lines == 1)), f"u{size}"))]
+        given = [part if number != short else part[:2] for number, part in enumerate(arrays)]
+        return one.decode(*given, 1, False, *outputs)
 
-    plain = (0, 0, 1)
-    assert run(plain, plain, plain, plain) == 3
+    plain = [(0, 0, 1)] * 4
+    assert run(plain) == 3
     for place in range(4):
         for field in ((layout.WORDS, 0, 1), (0, 64, 1), (0, 0, 1, 0)):
-            fields = [plain] * 4
-            fields[place] = field
             with pytest.raises(ValueError, match="field"):
-                run(*fields)
-    with pytest.raises(ValueError, match="shorter than the batch"):
-        run(plain, plain, plain, plain, rows=2)
-    with pytest.raises(ValueError, match="different lengths"):
-        run(plain, plain, plain, plain, link_type=batch.link_type[:2].copy())
+                run([*plain[:place], field, *plain[place + 1 :]])
+    for width in (1, 2, 4, 8):
+        with pytest.raises(ValueError, match="shorter than the batch"):
+            run(plain, width=width)
+        with pytest.raises(ValueError, match="fewer columns than fields"):
+            run(plain, width=width, lines=2)
+    for short in range(2, 6):
+        with pytest.raises(ValueError, match="different lengths"):
+            run(plain, short=short)
 
 
 def test_host_table_full(kernel, frames, records):
