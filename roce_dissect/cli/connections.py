@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 __all__ = ["FIGURES", "ConnectionRow", "connection_rows", "end_text"]
 
 #: Headings of the figures, in order.
-FIGURES = ("packets", "goodput ->", "goodput <-", "gaps/missing", "resent", "NAK/RNR", "CNP/CE", "copies", "stall")
+FIGURES = ("packets", "goodput ->", "goodput <-", "gaps/missing", "resent/late", "NAK/RNR", "CNP/CE", "copies", "stall")
 _NOTHING = "-"
 #: Evidence that needs no word: a handshake, or PSNs that fit.
 _CERTAIN = ("cm", "psn")
@@ -81,7 +81,7 @@ def _row(record: dict[str, Any], refused: set[int], ended: set[int]) -> Connecti
             _amount(int(record["a_to_b_goodput_bytes"])),
             _amount(int(record["b_to_a_goodput_bytes"])),
             _pair(both("gaps"), both("missing_packets")),
-            _number(both("resent_packets") + both("late_packets")),
+            _pair(both("resent_packets"), both("late_packets")),
             _pair(both("naks"), both("rnr_naks")),
             _pair(both("cnps"), both("ce_packets")),
             _number(both("copies")),

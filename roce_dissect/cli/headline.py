@@ -139,7 +139,9 @@ def _no_roce(capture: dict[str, Any]) -> str:
         return "No RoCE in this capture: it holds no frame at all."
     links = _listed([safe(name) for name in capture["link_types"]])
     if capture["other_packets"]["other_link_type"] == capture["packets"]:
-        return f"No RoCE in this capture: all {count(capture['packets'])} frames are {links}, which is not decoded."
+        return (
+            f"No RoCE in this capture: it holds {plural(capture['packets'], 'frame')} of {links}, which is not decoded."
+        )
     held = _listed(_others(capture))
     return f"No RoCE in this capture: it holds {plural(capture['packets'], 'frame')} of {links}: {held}."
 
@@ -240,7 +242,9 @@ def _notes(capture: dict[str, Any], sums: Totals) -> list[str]:
     if capture["interrupted"]:
         notes.append("interrupted: this is what was read until then")
     if capture["sliced_packets"]:
-        notes.append(f"{plural(capture['sliced_packets'], 'frame')} captured in part (snap length); headers count")
+        notes.append(
+            f"{plural(capture['sliced_packets'], 'frame')} cut by the snap length: lengths are those their headers tell"
+        )
     if sums.one_sided:
         notes.append(f"{plural(sums.one_sided, 'connection')} of which one direction only is known: read with care")
     if sums.datagrams and sums.connections:

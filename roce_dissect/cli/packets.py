@@ -27,7 +27,7 @@ def command(files: tuple[str, ...], form: str, columns: str | None, most: int | 
     syndrome, verdict unless it is new, what the responder made of it unless it took it. csv and jsonl have all columns
     that docs/json.md lists, opcode as a number and operation as its name.
     """
-    from roce_dissect.api import PacketSession
+    from roce_dissect.analysis.packet_sources import PacketSession
     from roce_dissect.cli.forms import warn_if_slow
     from roce_dissect.cli.packet_lines import TEXT_COLUMNS
     from roce_dissect.columns import packet_columns

@@ -47,6 +47,9 @@ def test_loss_is_told_with_its_frames(call, samples):
     )
     assert re.search(r"192\.168\.100\.1 .*duplicate_request 131, out_of_seq_request 10", text)
     assert "1,728, of them 1,687 RoCE; also 41 TCP" in text
+    assert re.search(
+        r"^1  192\.168\.100\.2:0x30  192\.168\.100\.1:0x30  RC +1,687 +983 kB +9/9 +526/9 +10/0 ", text, re.MULTILINE
+    )
     assert text.splitlines()[4].startswith("Trouble on 1 of 1 connections: 9 packets missing at this point")
     assert "frame.number in {86..87, 126..183," in text
 
@@ -181,7 +184,7 @@ ARP = bytes.fromhex("ffffffffffff0200000000010806000108000604000102000000000a0a0
         (ethernet_capture(), "No RoCE in this capture: it holds no frame at all."),
         (
             ethernet_capture(ARP, link_type=147),
-            "No RoCE in this capture: all 1 frames are user 0, which is not decoded.",
+            "No RoCE in this capture: it holds 1 frame of user 0, which is not decoded.",
         ),
     ],
     ids=["arp", "nothing", "another link type"],
