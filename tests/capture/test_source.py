@@ -227,6 +227,15 @@ def test_file_objects(kind):
     assert drain(source) == (DATA, None)
 
 
+def test_a_file_that_was_opened_here_is_closed(tmp_path):
+    path = tmp_path / "data"
+    path.write_bytes(b"abcd")
+    source = open_source(path)
+    source.close()
+    with pytest.raises(ValueError, match="closed"):
+        drain(source)
+
+
 def test_a_file_object_stays_open(tmp_path):
     path = tmp_path / "data"
     path.write_bytes(DATA)
