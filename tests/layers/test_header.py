@@ -6,7 +6,7 @@ import doctest
 import importlib
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scapy.layers.inet import UDP
 from scapy.layers.l2 import Ether
@@ -116,6 +116,7 @@ def test_fewer_bytes_than_a_header_are_a_cut_header(layer):
     assert type(layer(bytes(layer.header_size))) is layer
 
 
+@settings(deadline=None)  # a busy machine is no fault
 @given(opcode=st.integers(0, 255), flags=st.integers(0, 255), body=st.binary(max_size=80), length=st.integers(0, 120))
 def test_any_bytes_dissect_and_build_again(opcode, flags, body, length):
     """Whatever the opcode, PadCnt and lengths, sliced or contradictory: nothing raises, no byte is lost."""
