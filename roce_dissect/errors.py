@@ -13,6 +13,11 @@ A *packet* never raises: what is wrong with it is in its ``status`` column.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from roce_dissect.api import Analysis
+
 __all__ = ["ArgumentError", "CaptureError", "LiveError", "NotACaptureError", "RoceDissectError"]
 
 
@@ -31,6 +36,11 @@ class CaptureError(RoceDissectError):
         What is wrong, in words that end no sentence.
     offset : int, optional
         Bytes from the beginning of the (decompressed) capture to where reading stopped.
+
+    Attributes
+    ----------
+    analysis : roce_dissect.Analysis or None
+        What `roce_dissect.analyze` had made of the capture until then.
     """
 
     def __init__(self, path: str, reason: str, offset: int | None = None) -> None:
@@ -38,6 +48,7 @@ class CaptureError(RoceDissectError):
         self.path = path
         self.reason = reason
         self.offset = offset
+        self.analysis: Analysis | None = None
 
     def __str__(self) -> str:
         place = "" if self.offset is None else f" (at byte {self.offset})"

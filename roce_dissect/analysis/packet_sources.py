@@ -1,0 +1,223 @@
+"""Where packets come from, and come from again: files that are read once more, or a DataFrame that was given."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, BinaryIO
+
+import numpy as np
+import pandas as pd
+
+from roce_dissect import layout
+from roce_dissect.analysis.packet_frame import kernel_columns, packet_frame
+from roce_dissect.analysis.summary import capture_summary
+from roce_dissect.columns import FILE_SHIFT, PACKETS, TRACKED, Column
+from roce_dissect.decode.blocks import Blocks, FileSummary
+from roce_dissect.decode.hosts import HostTable
+from roce_dissect.errors import ArgumentError
+from roce_dissect.flows.flow_table import FLOW_COLUMNS, FlowTable, Verdicts
+
+__all__ = ["Captures", "FileSource", "FrameSource", "PacketSession", "PacketSource", "Progress", "input_list"]
+
+#: One capture or several: paths, ``-`` for standard input, or a binary file object.
+Captures = str | os.PathLike[str] | BinaryIO | Sequence[str | os.PathLike[str]] | list[str | BinaryIO]
+Progress = Callable[[int, int | None], None]
+
+
+def input_list(captures: Captures) -> list[str | BinaryIO]:
+    """Inputs as the reader takes them: paths as text, file objects as they are."""
+    one = isinstance(captures, str | os.PathLike) or hasattr(captures, "read") or hasattr(captures, "readinto")
+    several: Any = [captures] if one else captures
+    return [os.fspath(capture) if isinstance(capture, str | os.PathLike) else capture for capture in several]
+
+
+class PacketSession:
+    """Reading packets, as `Session` is an analysis under way: an iterator of their DataFrames.
+
+    Parameters
+    ----------
+    captures
+        As for `analyze`.
+    wanted : sequence of Column
+        Columns of the DataFrames.
+    keep_going : bool
+        Note a file that cannot be read (on) in `files` and go on, instead of raising its error.
+    poll_s : float, optional
+        For a pipe: deliver an empty DataFrame when nothing came for so long.
+    streams : numpy.ndarray, optional
+        Only the packets of these streams.
+    """
+
+    def __init__(
+        self,
+        captures: Captures,
+        wanted: Sequence[Column],
+        *,
+        keep_going: bool,
+        progress: Progress | None = None,
+        poll_s: float | None = None,
+        streams: np.ndarray | None = None,
+    ) -> None:
+        self._wanted = wanted
+        self._streams = streams
+        self._tracked = streams is not None or any(column.name in TRACKED for column in wanted)
+        names = kernel_columns(wanted) + (FLOW_COLUMNS if self._tracked else ())
+        self._blocks = Blocks(input_list(captures), names, keep_going=keep_going, progress=progress, poll_s=poll_s)
+
+    @property
+    def files(self) -> list[FileSummary]:
+        """What is known of each input so far."""
+        return self._blocks.files
+
+    @property
+    def first_time_ns(self) -> int | None:
+        """Time of the capture's first frame, RoCE or not."""
+        return min((one.first_time_ns for one in self.files if one.first_time_ns is not None), default=None)
+
+    def __iter__(self) -> Iterator[pd.DataFrame]:
+        flows = FlowTable() if self._tracked else None
+        first = 0
+        for block in self._blocks:
+            columns, verdicts = block.columns, None
+            if flows is not None:
+                verdicts = Verdicts.empty(max(block.rows, 2))
+                flows.feed(columns, block.rows, block.messages, verdicts)
+                columns = columns | {name: getattr(verdicts, name) for name in TRACKED}
+            rows: slice | np.ndarray = slice(0, block.rows)
+            if self._streams is not None and verdicts is not None:
+                rows = np.flatnonzero(np.isin(verdicts.stream[: block.rows], self._streams))
+                if len(rows) == 0:
+                    continue
+            frame = packet_frame(self._wanted, columns, rows, list(self._blocks.hosts.texts()), first)
+            first += len(frame)
+            yield frame
+
+
+class PacketSource:
+    """Where the packets of an `Analysis` come from."""
+
+    def frames(self, wanted: Sequence[Column], streams: np.ndarray | None) -> Iterator[pd.DataFrame]:
+        """DataFrames of the wanted columns, of all packets or of some streams."""
+        raise NotImplementedError
+
+
+class FileSource(PacketSource):
+    def __init__(self, paths: list[str | BinaryIO], keep_going: bool = False) -> None:
+        self._paths = paths
+        self._keep_going = keep_going
+
+    def frames(self, wanted: Sequence[Column], streams: np.ndarray | None) -> Iterator[pd.DataFrame]:
+        if any(not isinstance(path, str) or path == "-" for path in self._paths):
+            raise ArgumentError("standard input and file objects can be read once only: analyse a file for its packets")
+        return iter(PacketSession(self._paths, wanted, keep_going=self._keep_going, streams=streams))
+
+
+class FrameSource(PacketSource):
+    """Packets given as a DataFrame."""
+
+    _REQUIRED = ("time_ns", "src", "dst", "dest_qp", "psn", "opcode")
+    _PIECE = 16384
+
+    def __init__(self, packets: pd.DataFrame, bad_icrc: pd.Series | np.ndarray | None) -> None:
+        missing = [name for name in self._REQUIRED if name not in packets.columns]
+        if missing:
+            raise ArgumentError(f"the DataFrame lacks {', '.join(missing)}")
+        self._packets = packets
+        self.hosts = HostTable()
+        self._columns = self._flow_columns(packets)
+        self._bad = None if bad_icrc is None else np.ascontiguousarray(np.asarray(bad_icrc, bool).astype(np.uint8))
+        if self._bad is not None and len(self._bad) != len(packets):
+            raise ArgumentError(f"bad_icrc has {len(self._bad)} values for {len(packets)} packets")
+
+    def blocks(self) -> Iterator[tuple[dict[str, np.ndarray], int, np.ndarray | None]]:
+        """(columns, rows, bad) piece by piece."""
+        for start in range(0, len(self._packets), self._PIECE):
+            stop = min(start + self._PIECE, len(self._packets))
+            piece = {name: values[start:stop] for name, values in self._columns.items()}
+            yield piece, stop - start, None if self._bad is None else self._bad[start:stop]
+
+    def frames(self, wanted: Sequence[Column], streams: np.ndarray | None) -> Iterator[pd.DataFrame]:
+        flows = FlowTable()
+        start = 0
+        for columns, rows, bad in self.blocks():
+            verdicts = Verdicts.empty(max(rows, 2))
+            flows.feed(columns, rows, verdicts=verdicts, bad_icrc=bad)
+            keep = np.arange(rows) if streams is None else np.flatnonzero(np.isin(verdicts.stream[:rows], streams))
+            given = self._packets.iloc[start : start + rows].iloc[keep]
+            start += rows
+            tracked = packet_frame(
+                [PACKETS[name] for name in TRACKED],
+                {name: getattr(verdicts, name) for name in TRACKED} | {"present": columns["present"]},
+                keep,
+                [],
+            )
+            tracked.index = given.index
+            both = given.drop(columns=[name for name in TRACKED if name in given.columns]).join(tracked)
+            names = [column.name for column in wanted if column.name in both.columns]
+            yield both[names]
+
+    def capture(self, flows: FlowTable) -> dict[str, Any]:
+        """A capture summary for packets that came from no file."""
+        times = self._columns["time_ns"]
+        tallies = np.zeros(layout.TALLIES, np.int64)
+        tallies[layout.TALLY_ROCE] = len(times)
+        summary = capture_summary([], tallies, flows)
+        summary["packets"] = len(times)
+        if len(times):
+            summary |= {"first_time_ns": int(times.min()), "last_time_ns": int(times.max())}
+        return summary
+
+    def _flow_columns(self, packets: pd.DataFrame) -> dict[str, np.ndarray]:
+        """The tracker's columns from whatever the DataFrame has; presence bits from which values are there."""
+        count = len(packets)
+        columns: dict[str, np.ndarray] = {}
+        present = np.full(count, layout.HAS_BTH, np.uint32)
+        for name in FLOW_COLUMNS:
+            if name in ("frame_key", "present"):
+                continue
+            column = PACKETS[name]
+            dtype = np.dtype("uint32" if column.dtype == "address" else column.dtype)
+            if name not in packets.columns:
+                columns[name] = np.zeros(count, dtype) if name != "version" else np.full(count, 2, dtype)
+                continue
+            given = packets[name]
+            if column.dtype == "address":
+                columns[name] = self._host_codes(given)
+                continue
+            there = given.notna().to_numpy(bool)
+            if column.terms is not None and not pd.api.types.is_numeric_dtype(given.dtype):
+                codes = {term.name.lower(): int(term) for term in column.terms}
+                given = given.astype(object).map(codes)
+            columns[name] = _integers(given, dtype, name)
+            for bit in (layout.HAS_AETH, layout.HAS_RETH, layout.HAS_DETH, layout.HAS_ICRC, layout.HAS_IPV4):
+                if column.needs == bit:
+                    present[there] |= np.uint32(bit)
+        columns["present"] = present
+        if "present" in packets.columns:
+            columns["present"] = _integers(packets["present"], np.dtype(np.uint32), "present")
+        file = _integers(packets["file"], np.dtype(np.int64), "file") if "file" in packets.columns else 0
+        frame = (
+            _integers(packets["frame"], np.dtype(np.int64), "frame")
+            if "frame" in packets.columns
+            else np.arange(1, count + 1, dtype=np.int64)
+        )
+        columns["frame_key"] = np.ascontiguousarray((np.zeros(count, np.int64) + file << FILE_SHIFT) | frame)
+        return columns
+
+    def _host_codes(self, given: pd.Series) -> np.ndarray:
+        """Codes of addresses given as text."""
+        texts = given.astype(object)
+        return np.ascontiguousarray(texts.map(self.hosts.enter).to_numpy(np.uint32))
+
+
+def _integers(given: pd.Series, dtype: np.dtype, name: str) -> np.ndarray:
+    """Values of a column as C-contiguous integers; missing ones are 0."""
+    try:
+        values = pd.to_numeric(given).fillna(0).to_numpy(np.int64 if dtype != np.uint64 else np.uint64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ArgumentError(f"column {name!r} holds what is no integer") from error
+    limits = np.iinfo(dtype)
+    if len(values) and (values.min() < limits.min or values.max() > limits.max):
+        raise ArgumentError(f"column {name!r} holds values outside of {limits.min} to {limits.max}")
+    return np.ascontiguousarray(values.astype(dtype))

@@ -1,0 +1,78 @@
+"""The capture summary: files, packet counts, times, and what else the capture holds (``capture`` in `docs/json.md`)."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from roce_dissect import layout
+from roce_dissect.decode import kernel
+from roce_dissect.decode.blocks import FileSummary
+from roce_dissect.flows import tracker
+from roce_dissect.flows.flow_table import FlowTable
+from roce_dissect.spec.net import LINKTYPE_NAMES
+
+__all__ = ["capture_summary"]
+
+#: What the frames were that are no RoCE.
+_OTHER = {
+    "tcp": layout.TALLY_TCP,
+    "udp": layout.TALLY_UDP,
+    "icmp": layout.TALLY_ICMP,
+    "other_ip": layout.TALLY_IP,
+    "arp": layout.TALLY_ARP,
+    "lldp": layout.TALLY_LLDP,
+    "mac_control": layout.TALLY_MAC_CONTROL,
+    "other_ethernet": layout.TALLY_ETHERNET,
+    "ip_fragments": layout.TALLY_FRAGMENT,
+    "malformed": layout.TALLY_MALFORMED,
+    "cut": layout.TALLY_CUT,
+    "other_link_type": layout.TALLY_LINK,
+}
+
+
+def capture_summary(
+    files: list[FileSummary], tallies: np.ndarray, flows: FlowTable, *, interrupted: bool = False
+) -> dict[str, Any]:
+    """Summary of what was read.
+
+    Parameters
+    ----------
+    files : list of FileSummary
+        Empty for packets that came from no file.
+    tallies : numpy.ndarray
+        int64, frames by kind (``TALLY_*`` of `roce_dissect.layout`).
+    flows : FlowTable
+        Where they went.
+    interrupted : bool
+        Whether reading was stopped from outside.
+    """
+    firsts = [one.first_time_ns for one in files if one.first_time_ns is not None]
+    lasts = [one.last_time_ns for one in files if one.last_time_ns is not None]
+    listed = [asdict(one) | {"link_types": _named(one.link_types)} for one in files]
+    link_types: dict[str, int] = {}
+    for record in listed:
+        for name, frames in record["link_types"].items():
+            link_types[name] = link_types.get(name, 0) + frames
+    return {
+        "files": listed,
+        "packets": sum(one.frames for one in files),
+        "roce_packets": int(tallies[layout.TALLY_ROCE]),
+        "sliced_packets": sum(one.sliced_frames for one in files),
+        "first_time_ns": min(firsts, default=None),
+        "last_time_ns": max(lasts, default=None),
+        "link_types": link_types,
+        "other_packets": {name: int(tallies[tally]) for name, tally in _OTHER.items()},
+        "complete": not interrupted and all(one.complete for one in files),
+        "interrupted": interrupted,
+        "compiled": bool(kernel.COMPILED and tracker.COMPILED),
+        "foreign_packets": flows.foreign,
+        "untracked_packets": flows.untracked,
+        "events_left_out": flows.events_left_out + flows.handshakes.left_out,
+    }
+
+
+def _named(link_types: dict[int, int]) -> dict[str, int]:
+    return {LINKTYPE_NAMES.get(number, f"link type {number}"): frames for number, frames in link_types.items()}
