@@ -13,10 +13,7 @@ A *packet* never raises: what is wrong with it is in its ``status`` column.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from roce_dissect.api import Analysis
+from typing import Any
 
 __all__ = ["ArgumentError", "CaptureError", "LiveError", "NotACaptureError", "RoceDissectError"]
 
@@ -48,7 +45,7 @@ class CaptureError(RoceDissectError):
         self.path = path
         self.reason = reason
         self.offset = offset
-        self.analysis: Analysis | None = None
+        self.analysis: Any = None
 
     def __str__(self) -> str:
         place = "" if self.offset is None else f" (at byte {self.offset})"
