@@ -105,6 +105,8 @@ def add_vlan(packet: Packet, vlan_id: int, *, pcp: int = 0, dei: int = 0, tag_ty
     True
     """
     frame = _ethernet(packet)
+    if not 0 <= vlan_id < 1 << 12 or not 0 <= pcp < 1 << 3 or dei not in (0, 1):
+        raise ArgumentError(f"VLAN {vlan_id}, priority {pcp}, DEI {dei}: 12, 3 and 1 bits")
     tag = tag_type.to_bytes(2, "big") + (pcp << 13 | dei << 12 | vlan_id).to_bytes(2, "big")
     return Ether(frame[:_MACS] + tag + frame[_MACS:])
 

@@ -19,7 +19,7 @@ from roce_dissect.layers.bth import BTH
 from roce_dissect.layers.grh import GRH
 from roce_dissect.layers.header import ExtendedHeader
 from roce_dissect.spec.net import PORT_ROCE_V2
-from roce_dissect.spec.opcodes import HEADERS
+from roce_dissect.spec.opcodes import HEADERS, Opcode
 
 __all__ = ["carrier", "message", "roce"]
 
@@ -106,13 +106,15 @@ def roce(carrier: Packet | None, opcode: Any, payload: bytes = b"", **fields: An
     Raises
     ------
     ArgumentError
-        A field that none of those headers has.
+        A name that no opcode has, or a field that none of those headers has.
 
     Examples
     --------
     >>> roce(None, "XRC WRITE ONLY", b"abcd", dest_qp=1, xrc_srq=5, va=0x1000, dma_len=4).summary()
     'BTH XRC WRITE ONLY dest_qp=0x1 psn=0 / XRCETH xrc_srq=0x5 / RETH va=0x1000 r_key=0x0 dma_len=4 / Raw'
     """
+    if isinstance(opcode, str) and opcode.replace(" ", "_") not in Opcode.__members__:
+        raise ArgumentError(f"there is no {opcode}")
     packet: Packet = BTH(opcode=opcode)
     chain = HEADERS.get(packet.opcode, 0)
     classes = [header for presence, header in sorted(ExtendedHeader.by_presence.items()) if chain & presence]

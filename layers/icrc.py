@@ -104,8 +104,6 @@ def _network(carrier: Packet | None) -> Packet | None:
     if isinstance(carrier, UDP):
         below = carrier.underlayer
         while below is not None and not isinstance(below, (IP, IPv6)):
-            if isinstance(below, UDP):  # of a tunnel: the IP header is missing
-                return None
             below = below.underlayer  # extension headers
         return below
     return carrier if isinstance(carrier, Header) and carrier.icrc_mask else None

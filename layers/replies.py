@@ -193,7 +193,11 @@ def _acknowledge(
 
 def _transport(request: Packet) -> str:
     """Transport of a request, by name."""
-    return Transport(request[BTH].opcode & _TRANSPORT).name
+    number = request[BTH].opcode & _TRANSPORT
+    names = {int(transport): transport.name for transport in Transport}
+    if number not in names:
+        raise ArgumentError(f"opcode {request[BTH].opcode:#04x} is of no transport that replies")
+    return names[number]
 
 
 def _way_back(request: Packet) -> Packet | None:

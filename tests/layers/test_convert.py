@@ -154,6 +154,8 @@ def test_without_a_link_layer():
         (lambda: to_v2(LRH() / GRH() / BTH()), "LRH carries no IP"),
         (lambda: to_ipv4(IPv6(src="fe80::1", dst="fe80::2") / UDP() / BTH()), "fe80::1 stands for no IPv4 address"),
         (lambda: add_vlan(GRH() / BTH(), 1), "an Ethernet frame is needed"),
+        (lambda: add_vlan(carrier("192.0.2.1", "192.0.2.2") / BTH(), 4096), "VLAN 4096"),
+        (lambda: add_vlan(carrier("192.0.2.1", "192.0.2.2") / BTH(), 1, pcp=8), "priority 8"),
         (lambda: strip_vxlan(Ether() / GRH() / BTH()), "no VXLAN"),
     ],
 )

@@ -177,6 +177,11 @@ def test_replies_go_back_over_any_carrier():
         (lambda: nak(BTH(), "no reason", dest_qp=1), "no NAK is called 'no reason'.*remote access error"),
         (lambda: rnr_nak(BTH(), 0.65, dest_qp=1), r"no code says 0.65 ms \(next to it: 0.64 and 0.96\)"),
         (lambda: rnr_nak(BTH(), 0, dest_qp=1), r"next to it: 0.01\)"),
+        (lambda: roce(None, "RC DANCE"), "there is no RC DANCE"),
+        (lambda: rdma_send(None, 8, dest_qp=1, inv_r_key=1, transport="UC"), "there is no UC SEND ONLY INV"),
+        (lambda: rdma_read(None, 8, dest_qp=1, transport="UC"), "there is no UC READ REQUEST"),
+        (lambda: ack(BTH(opcode="UD SEND ONLY"), dest_qp=1), "there is no UD ACKNOWLEDGE"),
+        (lambda: ack(BTH(opcode=0xC7), dest_qp=1), "opcode 0xc7 is of no transport"),
         (lambda: ack(BTH(), dest_qp=1, credits=5), r"5 credits \(next to it: 4 and 6\)"),
     ],
 )

@@ -110,6 +110,19 @@ def test_raw_packets_are_not_taken_apart(lnh):
     assert packet.vcrc == 0xFA45
 
 
+@pytest.mark.parametrize("words", [0, 1, 2])
+def test_a_length_without_room_holds_nothing(words):
+    packet = LRH(LOCAL[:5] + bytes([words]) + LOCAL[6:])
+    assert BTH not in packet
+    assert packet.vcrc == int.from_bytes(LOCAL[8:10], "little")
+    assert bytes(packet) == LOCAL[:5] + bytes([words]) + LOCAL[6:]
+
+
+def test_a_packet_too_long_to_be_told_leaves_the_bits_beside_the_length():
+    packet = LRH(bytes(LRH() / BTH() / bytes(9000)))
+    assert (packet.reserved5, packet.pkt_len) == (0, (8 + 12 + 9000 + 4) // 4 % 2048)
+
+
 def test_given_and_not_built():
     assert bytes(LRH(vcrc=0x0102) / BTH()).endswith(bytes.fromhex("0201"))
     assert bytes(LRH(pkt_len=99) / BTH())[4:6] == bytes.fromhex("0063")
