@@ -25,6 +25,9 @@ __all__ = ["Block", "Blocks", "FileSummary", "Input"]
 #: What can be read: a path, ``-`` for standard input, or a binary file object.
 Input = "str | os.PathLike[str] | BinaryIO"
 
+#: Column of waiting blocks: the greatest time of the file up to each row.
+_REACHED = "reached"
+
 
 @dataclass(slots=True)
 class FileSummary:
@@ -71,6 +74,7 @@ class _Active:
     summary: FileSummary
     capture: Capture
     waiting: Block | None = None
+    latest: int = 0  # greatest time so far
 
 
 class Blocks:
@@ -206,6 +210,9 @@ class Blocks:
                     columns = self._decoder.columns
                     if not alone:  # the decoder's arrays serve the next file, too
                         columns = {name: column[:rows].copy() for name, column in columns.items()}
+                        # within a file the order of the file stands, even where its clock stepped back
+                        reached = np.maximum(np.maximum.accumulate(columns["time_ns"]), one.latest)
+                        columns[_REACHED], one.latest = reached, int(reached[-1])
                     one.waiting = Block(columns, rows, messages)
 
     def _ready(self, active: list[_Active]) -> Iterator[Block]:
@@ -217,11 +224,11 @@ class Blocks:
             return
         if self._queue and self._due(active):
             return  # another file must be opened first
-        horizon = min((_last_time(one.waiting) for one in active if one.waiting is not None), default=0)
+        limits = [(_last_time(one.waiting), one.summary.index) for one in active if one.waiting is not None]
         parts = []
-        for one in active:
+        for one in sorted(active, key=lambda one: one.summary.index):
             if one.waiting is not None:
-                part, one.waiting = _split(one.waiting, horizon)
+                part, one.waiting = _split(one.waiting, _horizon_of(one.summary.index, limits))
                 if part.rows:
                     parts.append(part)
         if parts:
@@ -246,7 +253,7 @@ class Blocks:
 
 
 def _last_time(block: Block) -> int:
-    return int(block.columns["time_ns"][: block.rows].max())
+    return int(block.columns[_REACHED][-1])
 
 
 def _horizon(active: list[_Active]) -> int:
@@ -255,11 +262,17 @@ def _horizon(active: list[_Active]) -> int:
     return max(waiting, default=-1)
 
 
+def _horizon_of(index: int, limits: list[tuple[int, int]]) -> int:
+    """Time up to which nothing that the other files still hold comes before the rows of file `index`.
+
+    At equal times the earlier file goes first, so that a later one waits until that has shown more than its last time.
+    """
+    return min(time - (other < index) for time, other in limits if other != index or len(limits) == 1)
+
+
 def _split(block: Block, horizon: int) -> tuple[Block, Block | None]:
     """The rows up to and with the last one at or before the horizon, and the rest."""
-    # within a file the order of the file stands, even where its clock stepped back
-    reached = np.maximum.accumulate(block.columns["time_ns"][: block.rows])
-    cut = int(np.searchsorted(reached, horizon, side="right"))
+    cut = int(np.searchsorted(block.columns[_REACHED], horizon, side="right"))
     if cut >= block.rows:
         return block, None
     head = {name: column[:cut] for name, column in block.columns.items()}
@@ -278,7 +291,7 @@ def _merge(parts: list[Block]) -> Block:
         return Block(
             {k: np.ascontiguousarray(v[: only.rows]) for k, v in only.columns.items()}, only.rows, only.messages
         )
-    times = np.concatenate([np.maximum.accumulate(part.columns["time_ns"][: part.rows]) for part in parts])
+    times = np.concatenate([part.columns[_REACHED] for part in parts])
     order = np.argsort(times, kind="stable")
     place = np.empty_like(order)
     place[order] = np.arange(len(order))
