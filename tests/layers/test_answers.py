@@ -113,6 +113,18 @@ def test_over_any_carrier(there):
         assert answer.hashret() == asked.hashret()
 
 
+def test_other_ends_do_not_answer():
+    for there, elsewhere in (
+        (GRH(sgid="fe80::1", dgid="fe80::2"), GRH(sgid="fe80::3", dgid="fe80::1")),
+        (LRH(slid=1, dlid=2), LRH(slid=3, dlid=1)),
+    ):
+        (request,) = rdma_send(there, 8, dest_qp=0x11, psn=5)
+        reply = ack(request, **BACK)
+        assert reply.answers(request)
+        assert not (elsewhere / reply[BTH].copy()).answers(request)
+        assert not reply.answers(request[BTH])
+
+
 def test_any_source_port_may_answer_and_other_ports_are_scapys():
     reply = ack(SEND, **BACK)
     reply[UDP].sport = 0xDEAD

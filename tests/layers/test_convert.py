@@ -140,6 +140,19 @@ def test_frame_padding_is_left_out():
     assert Padding not in to_v1(packet)
 
 
+def test_the_flow_label_becomes_a_source_port_as_rdma_core_makes_it():
+    v1 = carrier("192.0.2.1", "192.0.2.2", version=1, flow_label=0x12345) / BTH()
+    assert to_v2(v1)[UDP].sport == 0xE341  # 0xC000 | (0x12345 & 0x3fff) ^ (0x12345 >> 14)
+    assert to_v2(v1, udp_sport=7)[UDP].sport == 7
+
+
+def test_v2_keeps_its_ip_version():
+    packet = carrier("::ffff:192.0.2.1", "::ffff:192.0.2.2") / BTH()
+    assert IPv6 in to_v2(packet)
+    assert IP in to_v2(to_v1(packet))
+    assert IPv6 in to_v2(carrier("fe80::1", "fe80::2", version=1) / BTH())
+
+
 def test_without_a_link_layer():
     packet = IP(src="192.0.2.1", dst="192.0.2.2") / UDP() / BTH() / b"abcd"
     assert type(to_v1(packet)) is GRH

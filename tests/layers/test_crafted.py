@@ -67,7 +67,9 @@ def operations(packets):
 @pytest.mark.parametrize(("make", "name"), [(rdma_write, "RC WRITE"), (rdma_send, "RC SEND")], ids=["write", "send"])
 def test_message_is_cut_at_the_path_mtu(make, name, size, mtu, parts, sizes):
     data = bytes(index % 251 for index in range(size))
-    packets = [Ether(bytes(packet)) for packet in make(THERE, data, dest_qp=0x11, psn=0xFFFFFE, mtu=mtu)]
+    packets = make(THERE, data, dest_qp=0x11, psn=0xFFFFFE, mtu=mtu)
+    assert all(packet[BTH].psn <= 0xFFFFFF for packet in packets)
+    packets = [Ether(bytes(packet)) for packet in packets]
     assert operations(packets) == [f"{name} {part}" for part in parts]
     assert [len(packet[Raw].load) if Raw in packet else 0 for packet in packets] == sizes
     assert b"".join(packet[Raw].load for packet in packets if Raw in packet) == data
@@ -84,6 +86,12 @@ def test_reth_is_in_the_first_packet_only():
 
 
 @pytest.mark.parametrize("size", [8, 2000])
+@pytest.mark.parametrize("asked", [0, 1])
+def test_given_fields_are_those_of_all_packets(asked):
+    packets = rdma_write(None, 3000, dest_qp=1, ack_req=asked, mig_req=1, p_key=0x8001)
+    assert [(packet.ack_req, packet.mig_req, packet.p_key) for packet in packets] == [(asked, 1, 0x8001)] * 3
+
+
 def test_immediate_data_and_invalidation_are_in_the_last(size):
     writes = rdma_write(THERE, size, dest_qp=1, imm_data=7)
     sends = rdma_send(THERE, size, dest_qp=1, imm_data=7)
