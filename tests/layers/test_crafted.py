@@ -85,13 +85,13 @@ def test_reth_is_in_the_first_packet_only():
     assert (packets[0][RETH].va, packets[0][RETH].r_key, packets[0][RETH].dma_len) == (0x1000, 0x203, 3000)
 
 
-@pytest.mark.parametrize("size", [8, 2000])
 @pytest.mark.parametrize("asked", [0, 1])
 def test_given_fields_are_those_of_all_packets(asked):
     packets = rdma_write(None, 3000, dest_qp=1, ack_req=asked, mig_req=1, p_key=0x8001)
     assert [(packet.ack_req, packet.mig_req, packet.p_key) for packet in packets] == [(asked, 1, 0x8001)] * 3
 
 
+@pytest.mark.parametrize("size", [8, 2000])
 def test_immediate_data_and_invalidation_are_in_the_last(size):
     writes = rdma_write(THERE, size, dest_qp=1, imm_data=7)
     sends = rdma_send(THERE, size, dest_qp=1, imm_data=7)
