@@ -193,6 +193,8 @@ class FrameSource(PacketSource):
             for bit in (layout.HAS_AETH, layout.HAS_RETH, layout.HAS_DETH, layout.HAS_ICRC, layout.HAS_IPV4):
                 if column.needs == bit:
                     present[there] |= np.uint32(bit)
+            if name in self._REQUIRED:
+                present[~there] &= ~np.uint32(layout.HAS_BTH)
         columns["present"] = present
         if "present" in packets.columns:
             columns["present"] = _integers(packets["present"], np.dtype(np.uint32), "present")
@@ -206,15 +208,18 @@ class FrameSource(PacketSource):
         return columns
 
     def _host_codes(self, given: pd.Series) -> np.ndarray:
-        """Codes of addresses given as text."""
+        """Codes of addresses given as text; 0 where there is none (a GRH that was cut)."""
         texts = given.astype(object)
-        return np.ascontiguousarray(texts.map(self.hosts.enter).to_numpy(np.uint32))
+        return np.ascontiguousarray(texts.map(self.hosts.enter, na_action="ignore").fillna(0).to_numpy(np.uint32))
 
 
 def _integers(given: pd.Series, dtype: np.dtype, name: str) -> np.ndarray:
     """Values of a column as C-contiguous integers; missing ones are 0."""
     try:
-        values = pd.to_numeric(given).fillna(0).to_numpy(np.int64 if dtype != np.uint64 else np.uint64)
+        numbers = pd.to_numeric(given).fillna(0)
+        values = numbers.to_numpy(np.int64 if dtype != np.uint64 else np.uint64)
+        if not (numbers.to_numpy() == values).all():
+            raise ValueError("a fraction")
     except (TypeError, ValueError, OverflowError) as error:
         raise ArgumentError(f"column {name!r} holds what is no integer") from error
     limits = np.iinfo(dtype)
