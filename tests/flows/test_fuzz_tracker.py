@@ -166,6 +166,7 @@ def check_sums(columns, bad, whole):
     assert (out["psn_ext"][judged] & 0xFFFFFF == columns["psn"][judged]).all()
     firsts = request & (out["verdict"] == Verdict.FIRST)
     assert (np.bincount(out["stream"][firsts], minlength=len(streams)) <= 1).all()
+    assert not whole.flows._streams[len(streams) :].any(), "a row that is not in use was written"
     events = whole.events
     assert (events[:, states.EVENT_LAST_FRAME] >= events[:, states.EVENT_FRAME]).all()
     assert (events[:, states.EVENT_STREAM] < len(streams)).all()

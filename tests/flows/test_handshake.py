@@ -63,7 +63,9 @@ def test_pair_and_mtu(build, connect):
     assert (connection.a_address, connection.b_address) == ("10.0.0.1", "10.0.0.2")
     assert (connection.a_qp, connection.b_qp) == (18, 17)
     assert (connection.first_frame, connection.last_frame) == (1, 6)
-    assert tables.streams.set_index("dest_qp")["mtu"][17] == 1024
+    [stream] = tables.streams[tables.streams["dest_qp"] == 17].itertuples()
+    assert (stream.mtu, stream.first_frame, stream.last_frame, stream.packets) == (1024, 4, 6, 3)
+    assert stream.last_time_ns - stream.first_time_ns == 2000
 
 
 def test_end_a_sent_the_req(build, connect):

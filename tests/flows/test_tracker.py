@@ -149,6 +149,22 @@ def test_time_that_runs_backwards_costs_no_stall(p, track):
     assert result.word(states.STALL) == 0
 
 
+def test_read_responses_are_progress(p, track):
+    """Sent again at 10 ms after progress at 0; responses come at 1 and 5: the stall is 5 ms, not 10."""
+    packets = [
+        p("WRITE_FIRST", 8, 0, payload_len=64),
+        p("WRITE_LAST", 9, 0),
+        p("READ_REQUEST", 10, 0, dma_len=64 * 4),
+        p("READ_RESPONSE_FIRST", 10, 1, "B", payload_len=64),
+        p("READ_RESPONSE_MIDDLE", 11, 5, "B", payload_len=64),
+        p("READ_REQUEST", 12, 10, dma_len=64 * 2),
+        p("SEND_ONLY", 14, 20),
+    ]
+    result = track(packets)
+    assert result.events == ["resend@6"]
+    assert result.word(states.STALL) == 5_000_000
+
+
 # -- copies --------------------------------------------------------------------------------------------------------
 
 
@@ -270,6 +286,29 @@ def test_mtu_of_the_host_pair(p, track, build):
     assert (result.verdicts[3], result.missing[3]) == ("gap", 1)
 
 
+def test_the_streams_own_mtu_first(p, track):
+    """256 on this QP, 1024 on another: 600 bytes take three PSNs here."""
+    packets = [
+        p("WRITE_FIRST", 5, 0, payload_len=1024, dest_qp=99), p("WRITE_FIRST", 0, 1, payload_len=256),
+        p("WRITE_LAST", 1, 1), p("READ_REQUEST", 2, 2, dma_len=600), p("SEND_ONLY", 5, 3), p("SEND_ONLY", 7, 3),
+    ]  # fmt: skip
+    assert track(packets).verdicts[3:] == ["new", "new", "gap"]
+
+
+def test_the_peers_mtu_before_the_pairs(p, track):
+    """The responses to this QP carry 256, another QP 1024: the READ's range follows the responses."""
+    packets = [
+        p("WRITE_FIRST", 5, 0, payload_len=1024, dest_qp=99),
+        p("READ_REQUEST", 700, 1, dma_len=64),
+        p("READ_RESPONSE_ONLY", 700, 2, "B", payload_len=64),
+        p("READ_RESPONSE_FIRST", 700, 2, "B", payload_len=256),
+        p("READ_REQUEST", 701, 3, dma_len=600),
+        p("SEND_ONLY", 704, 4),
+        p("SEND_ONLY", 706, 4),
+    ]
+    assert track(packets).verdicts[4:] == ["new", "new", "gap"]
+
+
 def test_fpga_mtu(p, track):
     """A path MTU of 64 is believed: 640 bytes take ten PSNs."""
     packets = [
@@ -384,6 +423,38 @@ def test_response_beyond_what_was_seen(p, track):
     assert result.accepted[4] == "accepted"
     assert result.word(states.UNSEEN_PACKETS, 0) == 8
     assert result.word(states.OUT_OF_SEQ_REQUEST, 0) == 0
+    unseen = result.flows.events[0].tolist()
+    assert result.events[0] == "unseen@4"
+    assert [unseen[word] for word in (states.EVENT_PSN, states.EVENT_COUNT, states.EVENT_VALUE)] == [9, 8, 0]
+
+
+def test_rnr_for_what_was_never_sent(p, track):
+    """An RNR NAK beyond the expected PSN moves nothing."""
+    result = track([p("SEND_ONLY", 5, 0), ack(p, 5, 1), ack(p, 9, 2, 0x2C), p("SEND_ONLY", 6, 3)])
+    assert result.accepted[3] == "accepted"
+
+
+def test_naks_owed_are_owed_once(p, track):
+    """The NAK that an RNR's followers bring is told; the next one, which nothing explains, is an episode of its own."""
+    packets = [
+        p("SEND_ONLY", 20, 0), p("SEND_ONLY", 21, 0), ack(p, 20, 1, 0x2C), ack(p, 20, 1, 0x60),
+        p("SEND_ONLY", 20, 2), p("SEND_ONLY", 21, 2), p("SEND_ONLY", 22, 2), ack(p, 21, 3, 0x60),
+        p("SEND_ONLY", 21, 4), p("SEND_ONLY", 22, 4), ack(p, 22, 5),
+    ]  # fmt: skip
+    result = track(packets)
+    assert result.accepted[8:10] == ["accepted", "accepted"]
+    assert result.word(states.OUT_OF_SEQ_REQUEST, 0) == 2
+
+
+def test_nothing_is_owed_after_unseen_packets(p, track):
+    """A gap that was the capture's takes its NAK back; the NAK of a real loss afterwards counts."""
+    packets = [
+        p("SEND_ONLY", 50, 0), ack(p, 50, 1), p("SEND_ONLY", 52, 2), ack(p, 52, 3), p("SEND_ONLY", 53, 4),
+        ack(p, 53, 5, 0x60), p("SEND_ONLY", 53, 6), ack(p, 53, 7),
+    ]  # fmt: skip
+    result = track(packets)
+    assert result.accepted[4:7] == ["accepted", "none", "accepted"]
+    assert result.word(states.OUT_OF_SEQ_REQUEST, 0) == 1
 
 
 def test_patience(p, track):
@@ -422,8 +493,9 @@ def test_tries_double(p, track):
     assert linked.word(states.PEER) == 0
     nak = track([*lost, *asked, ack(p, 1000, 3, 0x62)])
     assert nak.word(states.PEER) != 0
-    eighth = track([*lost, *asked, *[ack(p, 1000, 3 + n) for n in range(4)]])
-    assert eighth.word(states.PEER) != 0
+    for count in (1, 2, 3, 4):  # the 5th to 8th
+        result = track([*lost, *asked, *[ack(p, 1000, 3 + n) for n in range(count)]])
+        assert (result.word(states.PEER) != 0) == (count == 4)
 
 
 def test_uc_streams_are_never_answered(p, track):
@@ -510,6 +582,35 @@ def test_response_verdicts(p, track):
     assert result.accepted[1:] == ["none"] * 8
     # of the responses that were new here
     assert result.word(states.GOODPUT_BYTES, 1) == 4 * 64
+
+
+def test_responses_are_unwrapped_beside_their_requests(p, track):
+    """Before and after the 24 bits wrap, and also when the first response seen is a later one."""
+    packets = [p("SEND_ONLY", psn, 0) for psn in (WRAP - 2, WRAP - 1, 0, 1)]
+    packets += [ack(p, psn, 1) for psn in (0, 1)] + [p("SEND_ONLY", 2, 2), ack(p, 2, 3)]
+    extended = track(packets).out.psn_ext[:8].tolist()
+    assert extended[:4] == [2 * WRAP - 2, 2 * WRAP - 1, 2 * WRAP, 2 * WRAP + 1]
+    assert extended[4:] == [2 * WRAP, 2 * WRAP + 1, 2 * WRAP + 2, 2 * WRAP + 2]
+
+
+def test_a_nak_does_not_answer_its_psn(p, track):
+    """A NAK or RNR NAK for p answers what lies before p: the ACK for p that follows is new."""
+    for syndrome in (0x60, 0x2C):
+        packets = [p("SEND_ONLY", 5, 0), p("SEND_ONLY", 6, 0), ack(p, 5, 1), ack(p, 6, 2, syndrome)]
+        packets += [p("SEND_ONLY", 6, 3), ack(p, 6, 4), ack(p, 6, 5)]
+        assert track(packets).verdicts[2:] == ["first", "new", "resent", "new", "resent"]
+
+
+def test_gaps_of_responses_add_up(p, track):
+    packets = [p("READ_REQUEST", 10, 0, dma_len=64 * 20), p("READ_RESPONSE_FIRST", 10, 1, "B", payload_len=64)]
+    packets += [p("READ_RESPONSE_MIDDLE", psn, 2, "B", payload_len=64) for psn in (12, 15)]
+    assert track(packets).word(states.RESPONSE_GAPS) == 1 + 2
+
+
+def test_a_stream_of_answers_that_began_with_a_cnp(p, track):
+    """Its transport is that of the answers, not the CNP's."""
+    result = track([p("CNP", 0, 0), p("ACKNOWLEDGE", 5, 1, "A")])
+    assert result.word(states.OPCODE) == 0x11
 
 
 def test_aeth_that_was_cut(p, track):
@@ -601,6 +702,36 @@ def test_a_cnp_first_does_not_name_the_transport(p, track):
 
 
 # -- bounds --------------------------------------------------------------------------------------------------------
+
+
+def test_sums_of_several(p, track):
+    """Two gaps of 1 and 2, two copies, two datagrams of 10 bytes."""
+    packets = [p("SEND_ONLY", psn, 0) for psn in (0, 2, 5)]
+    packets += [p("SEND_ONLY", 6, 0, ip_id=9, icrc=9)] * 3
+    packets += [p("UD_SEND_ONLY", 0, 1, dest_qp=40, src_qp=3, payload_len=10)] * 2
+    result = track(packets)
+    assert (result.word(states.MISSING), result.word(states.COPIES)) == (3, 2)
+    assert result.word(states.GOODPUT_BYTES, 1) == 20
+
+
+def test_an_answer_to_nobody_leaves_no_trace(p, track):
+    """No partner: no row beyond those in use is written."""
+    result = track([ack(p, 5, 0), p("SEND_ONLY", 900, 1)], max_streams=4)
+    assert not result.flows._streams[2:].any()
+
+
+def test_handshakes_without_room(p, build, tracker):
+    """`announce` finds no room: -1, and nothing else happens."""
+    result = build.Tracked([p("SEND_ONLY", 1, 0), p("SEND_ONLY", 1, 0, dest_qp=30)], tracker, max_streams=2)
+    kernel = result.flows._tracker
+    before = result.flows.streams.copy()
+    assert kernel.announce(9, 9, build.A << 32 | build.B, 77, 5, 1024) == -1
+    assert kernel.announce(9, 9, build.A << 32 | build.B, 17, 5, 1024) == -1  # the QP again, and no room for a new life
+    assert np.array_equal(result.flows.streams, before)
+    for one, other in ((0, 0), (0, 2), (2, 0), (-1, 0), (0, -1)):
+        with pytest.raises(ValueError, match="no such streams"):
+            kernel.join(one, other)
+    assert kernel.close(build.A << 32 | build.B, 99) == -1
 
 
 def test_no_room_for_streams(p, track):
