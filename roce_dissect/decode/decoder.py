@@ -109,8 +109,6 @@ class Decoder:
             return 0
         if records.count > BATCH:
             raise ArgumentError(f"a batch of {records.count} records, {BATCH} at most")
-        if self.hosts.ensure(2 * records.count):
-            self._kernel.set_hosts(self.hosts.slots, self.hosts.words)
         return self._kernel.decode(
             self._hand(records.data),
             self._hand(records.offset),

@@ -1,7 +1,7 @@
 """The hosts table: addresses to small codes and back.
 
 An address is 128 bits in two words; an IPv4 address is its IPv4-mapped form, so that a GID ``::ffff:a.b.c.d`` and
-``a.b.c.d`` are one host. The kernel enters new addresses; this side owns the tables, grows them and prints them.
+``a.b.c.d`` are one host. The kernel enters new addresses; this side owns the tables and prints them.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from roce_dissect.errors import ArgumentError
 
 __all__ = ["MAX_HOSTS", "HostTable", "address_text"]
 
-#: Rows beyond which no new host is entered (a capture with so many is an attack or a scan): code 0 stands for the rest.
-MAX_HOSTS = 1 << 20
+#: Rows of the table, the reserved one included. A capture with more hosts is an attack or a scan: code 0 stands for the
+#: rest. Both tables are allocated at once, and cost memory only as far as they are used.
+MAX_HOSTS = 1 << 18
 _MAPPED = 0xFFFF << 32
 #: What code 0 prints as.
 OVERFLOW_TEXT = "(too many hosts)"
@@ -41,7 +42,7 @@ class HostTable:
         int64[1], rows in use.
     """
 
-    def __init__(self, capacity: int = 1 << 15) -> None:
+    def __init__(self, capacity: int = MAX_HOSTS) -> None:
         self.words = np.zeros((capacity, 2), np.uint64)
         self.slots = np.zeros(capacity * 2, np.int32)
         self.used = np.ones(1, np.int64)
@@ -51,26 +52,6 @@ class HostTable:
 
     def __len__(self) -> int:
         return int(self.used[0])
-
-    def ensure(self, new_rows: int) -> bool:
-        """Make room for so many new rows, up to `MAX_HOSTS`. Returns whether the tables were replaced."""
-        capacity = len(self.words)
-        if len(self) + new_rows <= capacity or capacity >= MAX_HOSTS:
-            return False
-        while capacity < len(self) + new_rows and capacity < MAX_HOSTS:
-            capacity *= 2
-        words = np.zeros((capacity, 2), np.uint64)
-        words[: len(self)] = self.words[: len(self)]
-        self.words = words
-        self.slots = np.zeros(capacity * 2, np.int32)
-        last = len(self.slots) - 1
-        used = words[1 : len(self)]
-        for row, slot in enumerate(_hash(used[:, 0], used[:, 1]) & last, start=1):
-            at = int(slot)
-            while self.slots[at]:
-                at = (at + 1) & last
-            self.slots[at] = row + 1
-        return True
 
     def texts(self) -> list[str]:
         """Printed address of every row so far; the list is the table's own and grows."""
@@ -95,17 +76,10 @@ class HostTable:
             words = (value >> 64, value & (1 << 64) - 1) if ":" in address else (0, value | _MAPPED)
             row = self._rows.setdefault(words, len(self))
             if row == len(self):
-                self.ensure(1)
                 if row == len(self.words):
+                    del self._rows[words]
                     return 0
                 self.words[row] = words
                 self.used[0] += 1
             self._entered[address] = row
         return row
-
-
-def _hash(high: np.ndarray, low: np.ndarray) -> np.ndarray:
-    """The kernel's hash of an address before it is cut to the table's size (a test compares)."""
-    with np.errstate(over="ignore"):
-        mixed = (high ^ (low >> np.uint64(7)) ^ (low << np.uint64(15))) * np.uint64(0x9E3779B97F4A7C15)
-    return (mixed >> np.uint64(40)).astype(np.int64)

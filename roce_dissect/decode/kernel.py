@@ -566,6 +566,8 @@ class Kernel:
         self.words = memoryview(words)
         self.chains = memoryview(chains)
         self.sizes = memoryview(sizes)
+        self.slots = memoryview(slots)
+        self.hosts = memoryview(hosts)
         self.used = memoryview(used)
         self.tallies = memoryview(tallies)
         if (
@@ -577,12 +579,6 @@ class Kernel:
             or self.tallies.shape[0] < TALLIES
         ):
             raise ValueError("a table has the wrong shape")
-        self.set_hosts(slots, hosts)
-
-    def set_hosts(self, slots, hosts):
-        """Other (larger) tables of hosts, with the same rows in use."""
-        self.slots = memoryview(slots)
-        self.hosts = memoryview(hosts)
         if self.slots.shape[0] & (self.slots.shape[0] - 1) or self.slots.shape[0] <= self.hosts.shape[0]:
             raise ValueError("slots: a power of two, more than there are hosts")
         if self.hosts.shape[1] != 2 or self.used[0] < 1 or self.used[0] > self.hosts.shape[0]:
