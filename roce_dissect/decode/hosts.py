@@ -44,7 +44,7 @@ class HostTable:
 
     def __init__(self, capacity: int = MAX_HOSTS) -> None:
         self.words = np.zeros((capacity, 2), np.uint64)
-        self.slots = np.zeros(capacity * 2, np.int32)
+        self.slots = np.zeros(1 << (2 * capacity - 1).bit_length(), np.int32)
         self.used = np.ones(1, np.int64)
         self._texts: list[str] = [OVERFLOW_TEXT]
         self._entered: dict[str, int] = {}
