@@ -20,7 +20,7 @@ NAMES = [path.name for path in NOTEBOOKS]
 
 
 def test_there_are_notebooks():
-    assert NAMES == ["01_first_look.ipynb", "02_where_did_the_time_go.ipynb"]
+    assert NAMES == ["01_first_look.ipynb", "02_where_did_the_time_go.ipynb", "06_scapy_layers.ipynb"]
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=NAMES)
