@@ -165,6 +165,23 @@ def test_read_responses_are_progress(p, track):
     assert result.word(states.STALL) == 5_000_000
 
 
+def test_responses_within_a_run(p, track):
+    """Sent again at 10 and 30, a new response at 20: 10 ms up to the run's packet before it, 10 ms after it."""
+    packets = [
+        p("WRITE_FIRST", 8, 0, payload_len=64),
+        p("WRITE_LAST", 9, 0),
+        p("READ_REQUEST", 10, 0, dma_len=64 * 4),
+        p("READ_RESPONSE_FIRST", 10, 0, "B", payload_len=64),
+        p("READ_REQUEST", 11, 10, dma_len=64 * 3),
+        p("READ_RESPONSE_FIRST", 11, 20, "B", payload_len=64),
+        p("READ_REQUEST", 12, 30, dma_len=64 * 2),
+        p("SEND_ONLY", 14, 90),
+    ]
+    result = track(packets)
+    assert result.events == ["resend@5-7"]
+    assert result.word(states.STALL) == 20_000_000
+
+
 # -- copies --------------------------------------------------------------------------------------------------------
 
 
@@ -416,6 +433,30 @@ def test_ack_in_an_open_read_range_is_no_gap_of_the_capture(p, track):
     assert result.events == ["gap@6"]
 
 
+@pytest.mark.parametrize("length", [128, 3 * 64])
+def test_an_answer_anywhere_in_the_open_range(p, track, length):
+    """Of two or three possible PSNs, the first and the last behind the certain one are answered: none is unseen."""
+    for psn in (1, length // 64 - 1):
+        packets = [p("READ_REQUEST", 0, 0, dma_len=length), p("READ_RESPONSE_ONLY", 0, 1, "B", payload_len=64)]
+        result = track([*packets, ack(p, psn, 2), p("SEND_ONLY", psn + 1, 3)])
+        assert result.word(states.UNSEEN_PACKETS) == 0
+        assert (result.verdicts[3], result.accepted[3]) == ("new", "accepted")
+
+
+def test_an_old_ack_takes_no_nak_back(p, track):
+    """11 is missing and a NAK due; the ACK for 10, which was on its way, says nothing about that."""
+    result = track([p("SEND_ONLY", 10, 0), p("SEND_ONLY", 12, 1), ack(p, 10, 2), p("SEND_ONLY", 13, 3)])
+    assert result.accepted[3] == "discarded"
+    assert result.word(states.OUT_OF_SEQ_REQUEST, 0) == 1
+
+
+def test_every_rnr_with_followers_is_an_episode(p, track):
+    packets = []
+    for ms in (0, 10, 20):
+        packets += [p("SEND_ONLY", 20, ms), p("SEND_ONLY", 21, ms), ack(p, 20, ms + 1, 0x2C), ack(p, 20, ms + 2, 0x60)]
+    assert track(packets).word(states.OUT_OF_SEQ_REQUEST, 0) == 3
+
+
 def test_response_beyond_what_was_seen(p, track):
     """An ACK for 9 where only 0 passed: nine packets are the capture's loss, none is counted out of sequence."""
     result = track([p("SEND_ONLY", 0, 0), ack(p, 0, 1), p("SEND_ONLY", 1, 2), ack(p, 9, 3), p("SEND_ONLY", 10, 4)])
@@ -593,6 +634,11 @@ def test_responses_are_unwrapped_beside_their_requests(p, track):
     assert extended[4:] == [2 * WRAP, 2 * WRAP + 1, 2 * WRAP + 2, 2 * WRAP + 2]
 
 
+def test_responses_without_requests(p, track):
+    """Nothing to unwrap them beside: from their own first PSN plus 2**24."""
+    assert track([ack(p, 7, 0), ack(p, 9, 1)]).out.psn_ext[:2].tolist() == [WRAP + 7, WRAP + 9]
+
+
 def test_a_nak_does_not_answer_its_psn(p, track):
     """A NAK or RNR NAK for p answers what lies before p: the ACK for p that follows is new."""
     for syndrome in (0x60, 0x2C):
@@ -620,6 +666,10 @@ def test_aeth_that_was_cut(p, track):
     assert result.events == []
     assert result.word(states.ACKS) == result.word(states.NAKS) == 0
     assert result.word(states.UNSEEN_PACKETS) == 0
+    linked = [p("SEND_ONLY", 1, 0), ack(p, 1, 1), p("ACKNOWLEDGE", 9, 2, "B", present=present), p("SEND_ONLY", 2, 3)]
+    result = track(linked)
+    assert result.events == []
+    assert result.accepted[3] == "accepted"
 
 
 # -- what takes no part --------------------------------------------------------------------------------------------
