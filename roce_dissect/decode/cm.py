@@ -50,7 +50,7 @@ class Message:
     """One CM message. Fields that its kind does not have are 0.
 
     ``row`` is the packet's row in the batch, ``src`` and ``dst`` are host codes; ``qpn`` is the sender's (REQ, REP) or
-    the receiver's (DREQ); ``mtu`` is in bytes; ``reason`` is the REJ's.
+    the receiver's (DREQ); ``mtu`` is in bytes; ``reason`` is the REJ's; ``transport`` is a `Transport`.
     """
 
     row: int
@@ -66,6 +66,7 @@ class Message:
     starting_psn: int = 0
     mtu: int = 0
     reason: int = 0
+    transport: int = 0
 
 
 def cm_messages(columns: Mapping[str, np.ndarray], rows: int, data: np.ndarray) -> list[Message]:
@@ -112,6 +113,7 @@ def _read(columns: Mapping[str, np.ndarray], row: int, mad: bytes) -> Message | 
         more = {
             "qpn": number(spec.REQ_FIELDS["qpn"]),
             "starting_psn": number(spec.REQ_FIELDS["starting_psn"]),
+            "transport": int(spec.REQ_TRANSPORTS[number(spec.REQ_FIELDS["transport"]) >> 1 & 3]),
             "mtu": spec.PATH_MTU.get(number(spec.REQ_FIELDS["path_mtu_code"]) >> 4, 0),
         }
     elif kind is spec.CmMessage.REP:

@@ -189,15 +189,15 @@ def decode_bth(
     wire_end: cython.Py_ssize_t,
     row: cython.Py_ssize_t,
     presence: cython.ulonglong,
+    status: cython.ulonglong,
     want_icrc: cython.bint,
     words: cython.ulonglong[:, ::1],
     chains: cython.const[cython.ushort][::1],
     sizes: cython.const[cython.uchar][::1],
 ) -> cython.int:
-    """BTH and its extended headers; `wire_end` is where the ICRC ends by the length fields."""
+    """BTH and its extended headers; `wire_end` is where the ICRC ends, `status` what the lengths below said so far."""
     chain: cython.ulonglong
     payload: cython.Py_ssize_t
-    status: cython.ulonglong = STATUS_OK
     begin: cython.Py_ssize_t
     stop: cython.Py_ssize_t = captured
     if wire_end - 4 < stop:
@@ -207,12 +207,15 @@ def decode_bth(
     words[row, BTH] = load64(data, at)
     words[row, BTH + 1] = load64(data, at + 4)
     presence |= HAS_BTH
-    if want_icrc and wire_end <= captured:
-        words[row, CHECK] |= load32le(data, wire_end - 4)
+    if wire_end <= captured:
         presence |= HAS_ICRC
+        if want_icrc:  # the only bytes far behind the headers: a cache line that not everybody needs
+            words[row, CHECK] |= load32le(data, wire_end - 4)
     chain = chains[data[at]]
     payload = wire_end - 4 - ((data[at + 1] >> 4) & 3) - (at + 12) - sizes[data[at]]
-    if data[at + 1] & 15:
+    if status != STATUS_OK:
+        pass
+    elif data[at + 1] & 15:
         status = STATUS_UNKNOWN_VERSION
     elif chain & UNKNOWN_OPCODE:
         status = STATUS_UNKNOWN_OPCODE
@@ -278,6 +281,7 @@ def decode_udp(
     start: cython.Py_ssize_t,
     at: cython.Py_ssize_t,
     captured: cython.Py_ssize_t,
+    ip_end: cython.Py_ssize_t,
     row: cython.Py_ssize_t,
     presence: cython.ulonglong,
     want_icrc: cython.bint,
@@ -285,8 +289,9 @@ def decode_udp(
     chains: cython.const[cython.ushort][::1],
     sizes: cython.const[cython.uchar][::1],
 ) -> cython.int:
-    """UDP; only destination port 4791 goes further, whatever the source port."""
+    """UDP; only destination port 4791 goes further, whatever the source port. `ip_end` is where the IP packet ends."""
     wire_end: cython.Py_ssize_t
+    status: cython.ulonglong = STATUS_OK
     if captured - at < 4:
         return TALLY_CUT
     if load16(data, at + 2) != PORT_ROCE_V2:
@@ -299,7 +304,9 @@ def decode_udp(
     wire_end = at + load16(data, at + 4)
     if wire_end - at < 24:  # UDP, BTH, ICRC
         return finish(row, presence, STATUS_MALFORMED, at + 8 - start, words)
-    return decode_bth(data, start, at + 8, captured, wire_end, row, presence, want_icrc, words, chains, sizes)
+    if wire_end > ip_end:
+        status = STATUS_MALFORMED  # UDP says more than IP: which of them lies is not known
+    return decode_bth(data, start, at + 8, captured, wire_end, row, presence, status, want_icrc, words, chains, sizes)
 
 
 @cython.cfunc
@@ -320,6 +327,7 @@ def decode_ipv4(
 ) -> cython.int:
     """IPv4 with or without options."""
     header: cython.Py_ssize_t
+    ip_end: cython.Py_ssize_t
     first: cython.ulonglong
     tally: cython.int
     if captured - at < 20:
@@ -338,7 +346,12 @@ def decode_ipv4(
         ((first >> 48) & 255) << 56 | cython.cast(cython.ulonglong, data[at + 8]) << 48 | ((first >> 16) & 0xFFFF) << 32
     )
     words[row, CHECK] = ((first >> 32) & 0xFFFF) << 32
-    tally = decode_udp(data, start, at + header, captured, row, presence | HAS_IPV4, want_icrc, words, chains, sizes)
+    ip_end = at + load16(data, at + 2)
+    if ip_end == at:  # left to the NIC's segmentation: UDP's length is all there is
+        ip_end += 0x10000
+    tally = decode_udp(
+        data, start, at + header, captured, ip_end, row, presence | HAS_IPV4, want_icrc, words, chains, sizes
+    )
     words[row, HOSTS] = at
     return tally
 
@@ -363,6 +376,7 @@ def decode_ipv6(
     header: cython.Py_ssize_t
     following: cython.uint
     wire_end: cython.Py_ssize_t
+    ip_end: cython.Py_ssize_t
     first: cython.ulonglong
     tally: cython.int = TALLY_ROCE
     if presence & HAS_GRH:
@@ -384,7 +398,7 @@ def decode_ipv6(
         if data[base] >> 4 != 6 or following != PROTO_IBA or wire_end - at < 16:  # BTH, ICRC
             finish(row, presence, STATUS_MALFORMED, at - start, words)
         else:
-            decode_bth(data, start, at, captured, wire_end, row, presence, want_icrc, words, chains, sizes)
+            decode_bth(data, start, at, captured, wire_end, row, presence, STATUS_OK, want_icrc, words, chains, sizes)
     else:
         while following != PROTO_UDP:
             if (
@@ -409,7 +423,10 @@ def decode_ipv6(
                 return TALLY_CUT
             following = data[at]
             at += header
-        tally = decode_udp(data, start, at, captured, row, presence | HAS_IPV6, want_icrc, words, chains, sizes)
+        ip_end = base + 40 + load16(data, base + 4)
+        if ip_end == base + 40:  # a jumbo payload, or left to the NIC's segmentation
+            ip_end += 0x10000
+        tally = decode_udp(data, start, at, captured, ip_end, row, presence | HAS_IPV6, want_icrc, words, chains, sizes)
     words[row, HOSTS] = base
     return tally
 

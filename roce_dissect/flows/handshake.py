@@ -46,12 +46,14 @@ class Exchange:
     a_psn: int
     mtu: int
     version: int
+    transport: int
     b_id: int = 0
     b_qp: int = -1
     a_to_b: int = -1
     b_to_a: int = -1
     last_frame_key: int = 0
     last_time_ns: int = 0
+    closed: bool = False
 
 
 @dataclass(slots=True)
@@ -82,13 +84,24 @@ class Handshakes:
                 exchange.last_frame_key, exchange.last_time_ns = message.frame_key, message.time_ns
                 if message.kind is CmMessage.REP:
                     self._reply(number, message, flows)
-        if message.kind is CmMessage.DREQ:
-            flows.close(message.src, message.dst, message.qpn)
+        if message.kind in (CmMessage.DREQ, CmMessage.DREP):
+            self._teardown(number, message, flows)
         value = message.reason if message.kind is CmMessage.REJ else message.local_id
         if len(self.events) < MOST_CM_EVENTS:
             self.events.append((int(_EVENT[message.kind]), number, message.frame_key, message.time_ns, value))
         else:
             self.left_out += 1
+
+    def _teardown(self, number: int, message: Message, flows: FlowTable) -> None:
+        """DREQ or DREP: both directions end. Of an exchange that is not known only the DREQ names a QP."""
+        exchange = self.exchanges[number] if number >= 0 else None
+        if exchange is not None and exchange.b_qp >= 0:
+            if not exchange.closed:  # a repeated one may come when the QPs have their next life
+                flows.close(exchange.a, exchange.b, exchange.b_qp)
+                flows.close(exchange.b, exchange.a, exchange.a_qp)
+                exchange.closed = True
+        elif message.kind is CmMessage.DREQ:
+            flows.close(message.src, message.dst, message.qpn)
 
     def _request(self, message: Message) -> int:
         """Enter a REQ; a repeated one belongs to the exchange that it repeats."""
@@ -113,6 +126,7 @@ class Handshakes:
                 message.starting_psn,
                 message.mtu,
                 message.version,
+                message.transport,
                 last_frame_key=message.frame_key,
                 last_time_ns=message.time_ns,
             )

@@ -366,6 +366,9 @@ class Ledger:
                 self.drop_hole(stream, before, hole)
                 hole = self.holes[before, HOLE_LINK] if before != 0 else self.streams[stream, HOLE]
             else:
+                if self.holes[hole, HOLE_START] < psn:
+                    held += psn - self.holes[hole, HOLE_START]
+                    self.holes[hole, HOLE_START] = psn
                 before = hole
                 hole = self.holes[hole, HOLE_LINK]
         return held

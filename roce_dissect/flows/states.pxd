@@ -84,7 +84,8 @@ cdef enum:
     CNP_RUN = 63
     CE_RUN = 68
     PAIRED = 73
-    STREAM_WORDS = 74
+    READ_PSN = 74
+    STREAM_WORDS = 75
     STARTED = 1
     NAK_SENT = 2
     DEAD = 4
@@ -148,6 +149,7 @@ cdef enum:
     ROLE_CNP = 5
     PAIRED_BY_PSN = 3
     PAIRED_BY_CM = 4
+    LEAST_MTU = 64
     PATIENCE = 16384
     IMPOSSIBLE = 262144
     UNKNOWN_LENGTH_SLACK = 65536

@@ -89,7 +89,8 @@ RUN_STALL = 62  # of the open run, up to the last READ response that was progres
 CNP_RUN = 63  # five words: frame, time, last frame, last time, count
 CE_RUN = 68  # the same
 PAIRED = 73  # evidence of PEER, as terms.PairedBy
-STREAM_WORDS = 74
+READ_PSN = 74  # of the last READ with a range of more than one, unwrapped; 0: none
+STREAM_WORDS = 75
 
 # -- flags of a stream
 STARTED = 1  # a request was seen, or the CM told the first PSN
@@ -169,6 +170,7 @@ PAIRED_BY_PSN = 3
 PAIRED_BY_CM = 4
 
 # -- limits, and the reasons for them in docs/semantics.md
+LEAST_MTU = 64  # bytes; some FPGA stacks use less than IBTA's 256
 PATIENCE = 16384  # PSNs a sender may run on after a gap before the gap is the capture's
 IMPOSSIBLE = 1 << 18  # PSNs in one step that no sender makes: another life
 UNKNOWN_LENGTH_SLACK = 1 << 16  # PSNs that a READ of unknown length may take

@@ -158,18 +158,14 @@ def _connection_ends(rows: np.ndarray, partner: np.ndarray, exchanges: list[Exch
     """
     index = np.arange(len(rows))
     connected = (rows[:, states.OPCODE] & 0xE0) != Transport.UD
-    first_key = rows[:, states.FIRST_FRAME]
+    first_key, first_time = rows[:, states.FIRST_FRAME], rows[:, states.FIRST_TIME]
     last_key, last_time = rows[:, states.LAST_FRAME], rows[:, states.LAST_TIME]
-    if len(rows):
-        safe = np.where(partner >= 0, partner, index)
-        leads = (first_key < first_key[safe]) | ((first_key == first_key[safe]) & (index <= safe))
-    else:
-        safe, leads = index, np.zeros(0, bool)
-    ab = index[connected & ((partner < 0) | leads)]
+    # streams are numbered as they were first seen, in time order also over several files (keys are not)
+    ab = index[connected & ((partner < 0) | (index < partner))]
     ba = partner[ab]
     hosts = rows[ab, states.KEY_HOSTS]
     back = np.where(ba >= 0, ba, ab)
-    both_first = np.minimum(first_key[ab], first_key[back])
+    ends_at = np.where(last_time[ab] >= last_time[back], ab, back)
     table = {
         "ab": ab,
         "ba": ba,
@@ -177,17 +173,16 @@ def _connection_ends(rows: np.ndarray, partner: np.ndarray, exchanges: list[Exch
         "b": hosts & 0xFFFFFFFF,
         "a_qp": np.where(ba >= 0, rows[back, states.KEY_QP] & 0xFFFFFF, -1),
         "b_qp": rows[ab, states.KEY_QP] & 0xFFFFFF,
-        "first_key": both_first,
-        "first_time": np.where(
-            first_key[ab] <= first_key[back], rows[ab, states.FIRST_TIME], rows[back, states.FIRST_TIME]
-        ),
-        "last_key": np.maximum(last_key[ab], last_key[back]),
-        "last_time": np.maximum(last_time[ab], last_time[back]),
+        "first_key": first_key[ab],
+        "first_time": first_time[ab],
+        "last_key": last_key[ends_at],
+        "last_time": last_time[ends_at],
         "exchange": np.full(len(ab), -1, np.int64),
         "version": np.maximum(rows[ab, states.VERSION], rows[back, states.VERSION]),
+        "transport": np.full(len(ab), -1, np.int64),  # as the REQ told
     }
     table = _add_exchanges(table, exchanges)
-    order = np.argsort(table["first_key"], kind="stable")
+    order = np.lexsort((table["first_key"], table["first_time"]))
     return {name: values[order] for name, values in table.items()}
 
 
@@ -204,12 +199,12 @@ def _add_exchanges(table: dict[str, np.ndarray], exchanges: list[Exchange]) -> d
             continue
         table["exchange"][row] = number
         table["version"][row] = max(table["version"][row], exchange.version)
+        table["transport"][row] = exchange.transport
         if table["ab"][row] != exchange.a_to_b:
             for one, other in (("ab", "ba"), ("a", "b"), ("a_qp", "b_qp")):
                 table[one][row], table[other][row] = table[other][row], table[one][row]
-        if exchange.frame_key < table["first_key"][row]:
-            table["first_key"][row], table["first_time"][row] = exchange.frame_key, exchange.time_ns
-        if exchange.last_frame_key > table["last_key"][row]:
+        table["first_key"][row], table["first_time"][row] = exchange.frame_key, exchange.time_ns  # the REQ comes first
+        if exchange.last_time_ns > table["last_time"][row]:
             table["last_key"][row], table["last_time"][row] = exchange.last_frame_key, exchange.last_time_ns
     rows = {
         "ab": [-1] * len(alone),
@@ -224,6 +219,7 @@ def _add_exchanges(table: dict[str, np.ndarray], exchanges: list[Exchange]) -> d
         "last_time": [one.last_time_ns for _, one in alone],
         "exchange": [number for number, _ in alone],
         "version": [one.version for _, one in alone],
+        "transport": [one.transport for _, one in alone],
     }
     return {name: np.concatenate([table[name], np.array(values, np.int64)]) for name, values in rows.items()}
 
@@ -246,7 +242,9 @@ def _connection_columns(
     by = np.where(alone, PairedBy.CM, evidence[np.where(alone, 0, either)] if len(evidence) else PairedBy.CM)
     transports = [_text(streams["transport"], ways[way]) for way in ways]
     transport = np.where((transports[0] == "") | (transports[0] == "CNP"), transports[1], transports[0])
-    transport = np.where(transport == "", np.where(alone, "RC", transports[0]), transport)
+    transport = np.where(transport == "", transports[0], transport)
+    told = ends["transport"]
+    transport = np.where(told >= 0, _transport_names(np.maximum(told, 0)), transport)
     columns: dict[str, np.ndarray | pa.Array] = {
         "connection": np.arange(1, count + 1),
         "version": ends["version"],

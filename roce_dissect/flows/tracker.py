@@ -100,7 +100,8 @@ class Tracker(Ledger):
                 other = self.streams[other, NEXT_IN_PAIR] - 1
                 continue
             if (
-                self.streams[other, KEY_HOSTS] == reverse
+                other != stream  # a host that talks to itself: both directions have the same hosts
+                and self.streams[other, KEY_HOSTS] == reverse
                 and self.streams[other, FLAGS] & STARTED
                 and self.classes[self.streams[other, OPCODE] & 255] & UNRELIABLE == 0
             ):
@@ -120,6 +121,12 @@ class Tracker(Ledger):
     @cython.exceptval(-1, check=False)
     def link(self, one: cython.Py_ssize_t, other: cython.Py_ssize_t, evidence: cython.longlong) -> cython.int:
         """Make two streams the two directions of one connection."""
+        answered: cython.longlong = self.streams[one, RESPONSE_NEXT]
+        behind: cython.longlong = -distance(answered, self.streams[other, NEXT])
+        if answered != 0 and not (
+            -self.streams[other, SLACK] <= behind <= self.streams[other, NEXT] - self.streams[other, FIRST_PSN]
+        ):
+            self.streams[one, RESPONSE_NEXT] = 0  # it answered another life until now
         self.streams[one, PEER] = other + 1
         self.streams[other, PEER] = one + 1
         self.streams[one, PAIRED] = evidence
@@ -213,12 +220,18 @@ class Tracker(Ledger):
         elif says == 1:
             self.take_back(peer, psn)
         elif says == 3 and syndrome & 31 == 0:
+            beyond = psn - self.streams[peer, EXPECTED]
             if self.streams[peer, OWED_NAKS] > 0:
                 self.streams[peer, OWED_NAKS] -= 1
-            elif psn - self.streams[peer, EXPECTED] < IMPOSSIBLE:  # the responder missed what passed here
+                if self.streams[peer, FLAGS] & NAK_SENT == 0:
+                    return 0  # it comes late: the model has gone on since
+            elif beyond < IMPOSSIBLE:  # the responder missed what passed here
+                self.streams[peer, OUT_OF_SEQ_REQUEST] += 1
+            if 0 < beyond < IMPOSSIBLE:
+                self.resume(peer, psn)
+            if -IMPOSSIBLE < beyond < IMPOSSIBLE:
                 self.streams[peer, EXPECTED] = psn
                 self.streams[peer, FLAGS] |= NAK_SENT
-                self.streams[peer, OUT_OF_SEQ_REQUEST] += 1
         elif says == 3 and syndrome & 31 <= 3:
             if self.streams[peer, BURST_EXPECTED] > psn:  # refused before the NAK was seen
                 self.streams[peer, DUPLICATE_REQUEST] = self.streams[peer, BURST_DUPLICATES]
@@ -235,8 +248,7 @@ class Tracker(Ledger):
         if followers < 0 or followers >= IMPOSSIBLE:
             return 0
         self.streams[stream, EXPECTED] = psn
-        self.streams[stream, FLAGS] &= ~NAK_SENT
-        if followers > 0:
+        if followers > 0 and self.streams[stream, FLAGS] & NAK_SENT == 0:  # set: that episode began at `psn` already
             self.streams[stream, OUT_OF_SEQ_REQUEST] += 1
             self.streams[stream, OWED_NAKS] += 1
             self.streams[stream, FLAGS] |= NAK_SENT
@@ -268,7 +280,7 @@ class Tracker(Ledger):
     def learn_mtu(self, stream: cython.Py_ssize_t, payload: cython.longlong) -> cython.int:
         """FIRST and MIDDLE packets carry one path MTU."""
         pair: cython.Py_ssize_t = self.streams[stream, PAIR]
-        if payload > 0:
+        if payload >= LEAST_MTU:
             self.streams[stream, MTU] = payload
             if payload > self.pairs[pair, PAIR_MTU]:
                 self.pairs[pair, PAIR_MTU] = payload
@@ -316,7 +328,9 @@ class Tracker(Ledger):
         fits: cython.bint
         if self.streams[stream, FLAGS] & STARTED == 0 or 0 <= ahead <= self.streams[stream, SLACK]:
             return stream
-        fits = -IMPOSSIBLE < ahead < IMPOSSIBLE
+        fits = ahead < IMPOSSIBLE and (
+            ahead > -IMPOSSIBLE or self.streams[stream, NEXT] + ahead >= self.streams[stream, READ_PSN] > 0
+        )
         if self.streams[stream, FLAGS] & CLOSED:
             fits = fits and ahead < 0 and self.streams[stream, NEXT] + ahead >= self.streams[stream, FIRST_PSN]
         if fits:
@@ -373,6 +387,8 @@ class Tracker(Ledger):
             if verdict == VERDICT_GAP:
                 self.emit(KIND_GAP, stream, psn - self.missing, self.missing, 0)
                 self.open_hole(stream, max(psn - self.missing, min(self.streams[stream, EXPECTED], psn)), psn)
+            if span > 1:
+                self.streams[stream, READ_PSN] = psn
             self.streams[stream, NEXT] = psn + span
             self.streams[stream, SLACK] = slack
             self.streams[stream, ADVANCE_TIME] = self.time
@@ -614,12 +630,14 @@ class Tracker(Ledger):
                         if kind & READ:
                             if present[packet] & HAS_RETH == 0:
                                 slack = UNKNOWN_LENGTH_SLACK
-                            elif dma_len[packet] > 64:
+                            elif dma_len[packet] > LEAST_MTU:
                                 mtu = self.read_mtu(stream)
                                 if mtu > 0:
                                     span = (cython.cast(cython.longlong, dma_len[packet]) + mtu - 1) // mtu
                                 else:
-                                    slack = (cython.cast(cython.longlong, dma_len[packet]) + 63) // 64 - 1
+                                    slack = (
+                                        cython.cast(cython.longlong, dma_len[packet]) + LEAST_MTU - 1
+                                    ) // LEAST_MTU - 1
                         copy = False
                         if present[packet] & HAS_IPV4:
                             fingerprint = cython.cast(cython.longlong, ip_id[packet]) << 32
@@ -632,6 +650,8 @@ class Tracker(Ledger):
                             and (number - self.streams[stream, NEXT]) & 0xFFFFFF == 0
                         ):
                             self.extended = self.streams[stream, NEXT]
+                            if span > 1:
+                                self.streams[stream, READ_PSN] = self.extended
                             self.streams[stream, NEXT] += span
                             self.streams[stream, EXPECTED] += span
                             self.streams[stream, SLACK] = slack

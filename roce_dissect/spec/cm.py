@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from enum import IntEnum
 
+from roce_dissect.spec.opcodes import Transport
+
 #: QP of the general services interface: management datagrams go there.
 GSI_QP = 1
 #: Management class of the connection manager.
@@ -42,7 +44,14 @@ MAD_FIELDS = {
     "local_id": (24, 4),
     "remote_id": (28, 4),
 }
-REQ_FIELDS = {"qpn": (24 + 32, 3), "starting_psn": (24 + 44, 3), "path_mtu_code": (24 + 50, 1)}  # code: high four bits
+REQ_FIELDS = {
+    "qpn": (24 + 32, 3),
+    "starting_psn": (24 + 44, 3),
+    "transport": (24 + 43, 1),
+    "path_mtu_code": (24 + 50, 1),  # high four bits
+}
+#: In bits 2 and 1 of the REQ's transport byte; 3 is told apart by an extended type, of which XRC is the only one.
+REQ_TRANSPORTS = (Transport.RC, Transport.UC, Transport.RD, Transport.XRC)
 REP_FIELDS = {"qpn": (24 + 12, 3), "starting_psn": (24 + 20, 3)}
 REJ_FIELDS = {"reason": (24 + 10, 2)}
 DREQ_FIELDS = {"remote_qpn": (24 + 8, 3)}

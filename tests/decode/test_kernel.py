@@ -281,12 +281,17 @@ def test_pad_larger_than_the_payload(decode, frames):
     assert (row["status"], row["payload_len"]) == (Status.MALFORMED, 0)
 
 
-def test_udp_length_beyond_the_frame(decode, frames):
-    """Longer than what was captured: as of a sliced packet, the payload is what the length says, the ICRC is absent."""
+@pytest.mark.parametrize(
+    ("ip_length", "status"),
+    [(60_020, Status.OK), (60_019, Status.MALFORMED), (52, Status.MALFORMED), (0, Status.OK)],
+)
+def test_udp_length_against_the_ip_length(decode, frames, ip_length, status):
+    """UDP says 60,000 bytes. As of a sliced packet when IP agrees, or leaves it open (0); else one of them lies."""
     body = frames.packet(4, b"1234")
-    [row], _ = decode(frames.ethernet(frames.ipv4(frames.udp(body, length=0xFFFF)), 0x0800))
-    assert row["status"] == Status.OK
-    assert row["payload_len"] == 0xFFFF - 8 - 12 - 4
+    [row], _ = decode(frames.ethernet(frames.ipv4(frames.udp(body, length=60_000), length=ip_length), 0x0800))
+    assert row["status"] == status
+    assert row["psn"] == 0
+    assert row["payload_len"] == 60_000 - 8 - 12 - 4
     assert not row["present"] & bit.HAS_ICRC
     assert row["icrc"] == 0
 
@@ -428,9 +433,10 @@ def test_other_link_type(decode, frames):
 # -- the batch -----------------------------------------------------------------------------------------------------
 
 
-def test_icrc_only_where_asked(decode, frames):
+def test_presence_whatever_was_asked(decode, frames):
+    """The ICRC is loaded where it was asked for; that it was captured is told either way."""
     [row], _ = decode(frames.v2(4, icrc=9), names=("present", "psn"))
-    assert not row["present"] & bit.HAS_ICRC
+    assert row["present"] & bit.HAS_ICRC
     [row], _ = decode(frames.v2(4, icrc=9), names=("present", "icrc"))
     assert row["present"] & bit.HAS_ICRC
     assert row["icrc"] == 9
