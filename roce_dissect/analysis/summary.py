@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 
 from roce_dissect import layout
-from roce_dissect.decode import kernel
+from roce_dissect.analysis.forms import interpreted_kernels
 from roce_dissect.decode.blocks import FileSummary
-from roce_dissect.flows import tracker
 from roce_dissect.flows.flow_table import FlowTable
 from roce_dissect.spec.net import LINKTYPE_NAMES
 
@@ -67,7 +66,7 @@ def capture_summary(
         "other_packets": {name: int(tallies[tally]) for name, tally in _OTHER.items()},
         "complete": not interrupted and all(one.complete for one in files),
         "interrupted": interrupted,
-        "compiled": bool(kernel.COMPILED and tracker.COMPILED),
+        "compiled": not interpreted_kernels(),
         "foreign_packets": flows.foreign,
         "untracked_packets": flows.untracked,
         "events_left_out": flows.events_left_out + flows.handshakes.left_out,

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import roce_dissect
-from roce_dissect.cli.forms import interpreted_kernels
+from roce_dissect.analysis.forms import interpreted_kernels
 
 HEAVY = ("pandas", "numpy", "scapy", "matplotlib", "pyarrow", "rich")
 
