@@ -12,6 +12,7 @@ import pandas as pd
 from roce_dissect import layout
 from roce_dissect.analysis.packet_frame import kernel_columns, packet_frame
 from roce_dissect.analysis.summary import capture_summary
+from roce_dissect.capture.states import BATCH
 from roce_dissect.columns import FILE_SHIFT, PACKETS, TRACKED, Column
 from roce_dissect.decode.blocks import Blocks, FileSummary
 from roce_dissect.decode.hosts import HostTable
@@ -117,7 +118,6 @@ class FrameSource(PacketSource):
     """Packets given as a DataFrame."""
 
     _REQUIRED = ("time_ns", "src", "dst", "dest_qp", "psn", "opcode")
-    _PIECE = 16384
 
     def __init__(self, packets: pd.DataFrame, bad_icrc: pd.Series | np.ndarray | None) -> None:
         missing = [name for name in self._REQUIRED if name not in packets.columns]
@@ -132,8 +132,8 @@ class FrameSource(PacketSource):
 
     def blocks(self) -> Iterator[tuple[dict[str, np.ndarray], int, np.ndarray | None]]:
         """(columns, rows, bad) piece by piece."""
-        for start in range(0, len(self._packets), self._PIECE):
-            stop = min(start + self._PIECE, len(self._packets))
+        for start in range(0, len(self._packets), BATCH):
+            stop = min(start + BATCH, len(self._packets))
             piece = {name: values[start:stop] for name, values in self._columns.items()}
             yield piece, stop - start, None if self._bad is None else self._bad[start:stop]
 

@@ -20,10 +20,7 @@ from roce_dissect.decode.decoder import Decoder
 from roce_dissect.decode.hosts import HostTable
 from roce_dissect.errors import ArgumentError, CaptureError
 
-__all__ = ["Block", "Blocks", "FileSummary", "Input"]
-
-#: What can be read: a path, ``-`` for standard input, or a binary file object.
-Input = "str | os.PathLike[str] | BinaryIO"
+__all__ = ["Block", "Blocks", "FileSummary"]
 
 #: Column of waiting blocks: the greatest time of the file up to each row.
 _REACHED = "reached"

@@ -34,15 +34,17 @@ CM_COLUMNS = (
     "version",
 )
 _UD_SEND_ONLY = Opcode["UD_SEND_ONLY"]
-#: Bytes of a MAD up to the last field read here.
-_NEEDED = {
-    spec.CmMessage.REQ: 24 + 51,
-    spec.CmMessage.REP: 24 + 23,
-    spec.CmMessage.REJ: 24 + 12,
-    spec.CmMessage.DREQ: 24 + 11,
-    spec.CmMessage.RTU: 24 + 8,
-    spec.CmMessage.DREP: 24 + 8,
+#: Fields of each message that is read here, besides those of every MAD.
+_FIELDS: dict[spec.CmMessage, dict[str, tuple[int, int]]] = {
+    spec.CmMessage.REQ: spec.REQ_FIELDS,
+    spec.CmMessage.REP: spec.REP_FIELDS,
+    spec.CmMessage.REJ: spec.REJ_FIELDS,
+    spec.CmMessage.DREQ: spec.DREQ_FIELDS,
+    spec.CmMessage.RTU: {},
+    spec.CmMessage.DREP: {},
 }
+#: Bytes of a MAD up to the last field of each message.
+_NEEDED = {kind: max(at + size for at, size in (spec.MAD_FIELDS | fields).values()) for kind, fields in _FIELDS.items()}
 
 
 @dataclass(frozen=True, slots=True)

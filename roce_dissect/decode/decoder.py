@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from roce_dissect import layout
+from roce_dissect.capture.states import BATCH
 from roce_dissect.columns import FILE_SHIFT, PACKETS
 from roce_dissect.decode import kernel as default_kernel
 from roce_dissect.decode.hosts import HostTable
@@ -18,10 +19,8 @@ from roce_dissect.spec.opcodes import HEADERS
 if TYPE_CHECKING:
     from roce_dissect.capture.reader import Records
 
-__all__ = ["BATCH", "Decoder", "chain_table", "size_table"]
+__all__ = ["Decoder", "chain_table", "size_table"]
 
-#: Most records of one batch.
-BATCH = 16384
 #: Rows that the kernel works on at a time: 24 KiB of header words, half of a first-level cache.
 BLOCK = 128
 
@@ -55,7 +54,7 @@ class Decoder:
     ----------
     names : iterable of str
         Columns of `roce_dissect.columns.PACKETS` that the kernel can fill, or of `INTERNAL`. ``file``, ``frame``
-        are derived from ``frame_key``; ``operation`` and the tracker's columns are no business of the decoder.
+        are derived from ``frame_key``; ``operation`` and the tracker's columns are not the decoder's concern.
     hosts : HostTable, optional
         Addresses known so far; several decoders may share one table, but not at the same time.
     kernel : module, optional

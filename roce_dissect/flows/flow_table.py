@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from roce_dissect.capture.states import BATCH
 from roce_dissect.flows import states
 from roce_dissect.flows import tracker as default_tracker
 from roce_dissect.flows.handshake import Handshakes
@@ -56,7 +57,7 @@ MAX_EVENTS = 500_000
 #: Slots for the fingerprints of recent requests.
 RECENT = 1 << 13
 #: Rows of the tracker's event buffer: enough for a whole batch.
-EVENT_ROWS = 16384 * states.MOST_EVENTS
+EVENT_ROWS = BATCH * states.MOST_EVENTS
 
 
 def class_table() -> np.ndarray:

@@ -16,8 +16,6 @@ GSI_QP = 1
 CLASS_CM = 7
 MAD_SIZE = 256
 MAD_HEADER_SIZE = 24
-#: Bytes from the BTH to the MAD: BTH (12) and DETH (8).
-BTH_TO_MAD = 20
 
 
 class CmMessage(IntEnum):
@@ -39,7 +37,6 @@ class CmMessage(IntEnum):
 #: Field: (byte from the beginning of the MAD, bytes). Bits within a byte are the reader's business.
 MAD_FIELDS = {
     "class": (1, 1),
-    "transaction_id": (8, 8),
     "attribute_id": (16, 2),
     "local_id": (24, 4),
     "remote_id": (28, 4),

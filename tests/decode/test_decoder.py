@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from roce_dissect.capture.states import BATCH
 from roce_dissect.columns import PACKETS, TRACKED
-from roce_dissect.decode.decoder import BATCH, Decoder
+from roce_dissect.decode.decoder import Decoder
 from roce_dissect.errors import ArgumentError
 
 

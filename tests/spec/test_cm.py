@@ -16,7 +16,7 @@ def test_attribute_ids():
 def test_places():
     """Offsets behind the MAD header of 24 bytes."""
     assert {name: (at - 24, size) for name, (at, size) in cm.REQ_FIELDS.items()} == {
-        "qpn": (32, 3), "starting_psn": (44, 3), "path_mtu_code": (50, 1),
+        "qpn": (32, 3), "transport": (43, 1), "starting_psn": (44, 3), "path_mtu_code": (50, 1),
     }  # fmt: skip
     assert {name: (at - 24, size) for name, (at, size) in cm.REP_FIELDS.items()} == {
         "qpn": (12, 3), "starting_psn": (20, 3),
