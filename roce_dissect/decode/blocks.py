@@ -7,6 +7,7 @@ goes on.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -142,14 +143,16 @@ class Blocks:
     def _first_time(self, summary: FileSummary) -> bool:
         """Time of the file's first batch. False: it cannot be opened."""
         try:
-            with open_capture(summary.path) as capture:
-                next(iter(capture), None)
-                summary.first_time_ns = capture.first_time_ns
-                self._sizes[id(summary)] = (0, capture.size)
+            capture = open_capture(summary.path)
         except CaptureError as error:
-            if summary.first_time_ns is None:
-                self._fail(summary, error)
-                return False
+            self._fail(summary, error)
+            return False
+        with capture:
+            # a file that breaks off at once is read all the same, in its turn
+            with contextlib.suppress(CaptureError):
+                next(iter(capture), None)
+            summary.first_time_ns = capture.first_time_ns
+            self._sizes[id(summary)] = (0, capture.size)
         return True
 
     def _fail(self, summary: FileSummary, error: CaptureError) -> None:

@@ -6,6 +6,7 @@ cdef enum:
     HAS_ICRC = 16777216
     HAS_IPV4 = 524288
     HAS_RETH = 16
+    ECN_CE = 3
     COUNTED = 1
     REQUEST = 2
     READ = 4
@@ -149,6 +150,11 @@ cdef enum:
     ROLE_CNP = 5
     PAIRED_BY_PSN = 3
     PAIRED_BY_CM = 4
+    SAYS_ACK = 0
+    SAYS_RNR = 1
+    SAYS_NAK = 3
+    SEQUENCE_NAK = 0
+    LAST_FATAL = 3
     LEAST_MTU = 64
     PATIENCE = 16384
     IMPOSSIBLE = 262144

@@ -6,7 +6,9 @@ What the words mean to a user stands in `docs/semantics.md` and `roce_dissect.co
 
 from __future__ import annotations
 
+from roce_dissect.spec.aeth import FATAL_NAKS, NakCode, SyndromeKind
 from roce_dissect.spec.headers import HAS_AETH, HAS_BTH, HAS_DETH, HAS_ICRC, HAS_IPV4, HAS_RETH  # noqa: F401
+from roce_dissect.spec.net import ECN_CE  # noqa: F401
 
 # -- what an opcode is to the tracker (class table, uint16[256])
 COUNTED = 1  # belongs to a stream, but is not judged
@@ -168,6 +170,13 @@ ROLE_MANAGEMENT = 4
 ROLE_CNP = 5
 PAIRED_BY_PSN = 3
 PAIRED_BY_CM = 4
+
+# -- what an AETH says: spec.aeth as C constants
+SAYS_ACK = int(SyndromeKind.ACK)
+SAYS_RNR = int(SyndromeKind.RNR_NAK)
+SAYS_NAK = int(SyndromeKind.NAK)
+SEQUENCE_NAK = int(NakCode.PSN_SEQUENCE_ERROR)
+LAST_FATAL = int(max(FATAL_NAKS))  # codes from SEQUENCE_NAK + 1 up to this one end the QP
 
 # -- limits, and the reasons for them in docs/semantics.md
 LEAST_MTU = 64  # bytes; some FPGA stacks use less than IBTA's 256

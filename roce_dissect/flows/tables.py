@@ -55,8 +55,6 @@ _WORD = {
     "duplicate_request": states.DUPLICATE_REQUEST,
     "out_of_seq_request": states.OUT_OF_SEQ_REQUEST,
     "life": states.LIFE,
-    "version": states.VERSION,
-    "udp_sport": states.SPORT,
 }
 
 
@@ -113,6 +111,7 @@ def _stream_columns(
     answered = np.zeros(len(rows), bool)
     answered[paired] = rows[partner[paired], states.RESPONSES] > 0
     mtu = np.where(rows[:, states.CM_MTU] > 0, rows[:, states.CM_MTU], rows[:, states.MTU])
+    seen, version = rows[:, states.PACKETS] > 0, rows[:, states.VERSION]
     columns: dict[str, np.ndarray | pa.Array] = {name: rows[:, word] for name, word in _WORD.items()}
     columns |= {
         "stream": np.arange(len(rows)),
@@ -121,7 +120,9 @@ def _stream_columns(
         "dest_qp": dest_qp,
         "src_qp": pa.array(src_qp, mask=src_qp < 0),
         "transport": _transport_names(rows[:, states.OPCODE]),
-        "mtu": mtu,
+        "version": pa.array(version, mask=~seen),
+        "udp_sport": pa.array(rows[:, states.SPORT], mask=version != 2),
+        "mtu": pa.array(mtu, mask=mtu == 0),
         "connection": of_stream,
         "paired_by": _terms(PairedBy, evidence),
         "confirmed": answered,
@@ -369,13 +370,12 @@ def _counters(rows: np.ndarray, confirmed: np.ndarray | pa.Array, texts: np.ndar
 
 def _frame(table: dict[str, Column], columns: dict) -> pd.DataFrame:
     """A DataFrame with exactly the promised columns; absent values are missing, and integers stay integers."""
-    return pd.DataFrame({name: _series(column, columns[name]) for name, column in table.items()})
+    return pd.DataFrame({name: _array(column, columns[name]) for name, column in table.items()})
 
 
-def _series(column: Column, values: np.ndarray | pa.Array) -> pd.Series:
+def _array(column: Column, values: np.ndarray | pa.Array) -> pd.api.extensions.ExtensionArray:
     if column.dtype in ("str", "address") or column.terms is not None:
-        return pd.Series(np.asarray(values), dtype="str")
-    kind = pa.from_numpy_dtype(np.dtype(column.dtype))
+        return pd.array(np.asarray(values, object), dtype="str")
     if isinstance(values, pa.Array):
-        return pd.Series(values.cast(kind), dtype=pd.ArrowDtype(kind))
-    return pd.Series(pa.array(np.ascontiguousarray(values).astype(column.dtype)), dtype=pd.ArrowDtype(kind))
+        return pd.arrays.ArrowExtensionArray(values.cast(pa.from_numpy_dtype(np.dtype(column.dtype))))
+    return pd.arrays.ArrowExtensionArray(pa.array(np.ascontiguousarray(values).astype(column.dtype)))

@@ -190,16 +190,14 @@ class Tracker(Ledger):
         a response whose AETH was cut or that has none.
         """
         peer: cython.Py_ssize_t = self.streams[stream, PEER] - 1
-        says: cython.int = (syndrome >> 5) & 3 if syndrome >= 0 else 0
+        says: cython.int = (syndrome >> 5) & 3 if syndrome >= 0 else SAYS_ACK
         tries: cython.longlong
         beyond: cython.longlong
         if peer < 0:
             tries = self.streams[stream, PEER_TRIES] + 1
             self.streams[stream, PEER_TRIES] = tries
-            if says == 0 and tries & (
-                tries - 1
-            ):  # the 1st, 2nd, 4th, 8th ... response: a one-sided capture stays cheap
-                return 0
+            if says == SAYS_ACK and tries & (tries - 1):
+                return 0  # the 1st, 2nd, 4th, 8th ... response only: a one-sided capture stays cheap
             peer = self.find_peer(stream, psn) - 1
             if peer < 0:
                 return 0
@@ -207,7 +205,7 @@ class Tracker(Ledger):
         if (syndrome < 0 and kind & ACKNOWLEDGES) or self.streams[peer, FLAGS] & (STARTED | EXPIRED) != STARTED:
             return 0
         psn = self.streams[peer, EXPECTED] + distance(psn, self.streams[peer, EXPECTED])
-        if says == 0:
+        if says == SAYS_ACK:
             if kind & ACKNOWLEDGES == 0:
                 return 0  # READ RESPONSE MIDDLE: its FIRST has said so
             beyond = psn + 1 - self.streams[peer, EXPECTED]
@@ -217,9 +215,9 @@ class Tracker(Ledger):
                 self.streams[peer, SLACK] -= beyond
             elif 0 < beyond < IMPOSSIBLE:  # it has what the capture missed, so there was nothing to complain of
                 self.resume(peer, psn + 1)
-        elif says == 1:
+        elif says == SAYS_RNR:
             self.take_back(peer, psn)
-        elif says == 3 and syndrome & 31 == 0:
+        elif says == SAYS_NAK and syndrome & 31 == SEQUENCE_NAK:
             beyond = psn - self.streams[peer, EXPECTED]
             if self.streams[peer, OWED_NAKS] > 0:
                 self.streams[peer, OWED_NAKS] -= 1
@@ -232,7 +230,7 @@ class Tracker(Ledger):
             if -IMPOSSIBLE < beyond < IMPOSSIBLE:
                 self.streams[peer, EXPECTED] = psn
                 self.streams[peer, FLAGS] |= NAK_SENT
-        elif says == 3 and syndrome & 31 <= 3:
+        elif says == SAYS_NAK and syndrome & 31 <= LAST_FATAL:
             if self.streams[peer, BURST_EXPECTED] > psn:  # refused before the NAK was seen
                 self.streams[peer, DUPLICATE_REQUEST] = self.streams[peer, BURST_DUPLICATES]
                 self.streams[peer, OUT_OF_SEQ_REQUEST] = self.streams[peer, BURST_OUT_OF_SEQ]
@@ -618,7 +616,7 @@ class Tracker(Ledger):
                     self.streams[stream, LAST_TIME] = self.time
                     if ip_id[packet] != self.streams[stream, ID_FIRST]:
                         self.streams[stream, ID_VARIES] = 1
-                    if ecn[packet] == 3:
+                    if ecn[packet] == ECN_CE:
                         self.streams[stream, CE_PACKETS] += 1
                         self.add_mark(stream, CE_RUN, KIND_CE)
                     if kind & FULL and payload != self.streams[stream, MTU]:
@@ -695,14 +693,14 @@ class Tracker(Ledger):
     ) -> cython.int:
         """Count an AETH by what it says, name NAKs as events, and let the model hear it."""
         says: cython.int = (syndrome >> 5) & 3
-        if says == 0:
+        if says == SAYS_ACK:
             self.streams[stream, ACKS] += 1
-        elif says == 1:
+        elif says == SAYS_RNR:
             self.streams[stream, RNR_NAKS] += 1
             self.emit(KIND_RNR_NAK, stream, psn, 1, syndrome)
-        elif says == 3:
+        elif says == SAYS_NAK:
             self.streams[stream, NAKS] += 1
-            if syndrome & 31 == 0:
+            if syndrome & 31 == SEQUENCE_NAK:
                 self.streams[stream, SEQUENCE_NAKS] += 1
             self.emit(KIND_NAK, stream, psn, 1, syndrome)
         return self.hear(stream, psn, kind, syndrome)
