@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 from roce_dissect.decode.cm import Message
@@ -194,3 +196,31 @@ def test_every_message_is_an_event(kind, build, connect):
     name = kind.name.removeprefix("CM_")
     result = connect([message(0, name, 1, 2, 9, 8)], [])
     assert build_tables(result.flows, build.ADDRESSES).events["kind"].tolist() == [kind.name.lower()]
+
+
+def test_drep_alone_tears_down(build, connect):
+    """The capture lacks the DREQ: a near PSN after the DREP is a new life all the same."""
+    messages = [*handshake_messages(b_psn=1000), message(5, "DREP", 2, 1, 200, 100)]
+    result = connect(messages, [build.packet("SEND_ONLY", psn, 0) for psn in (1000, 1001, 1050)])
+    assert result.verdicts[6] == "first"
+    assert result.word(states.GAPS) == 0
+
+
+def test_a_repeated_dreq_leaves_the_next_life_alone(build, connect):
+    """The same QP is connected again before the former teardown is repeated: a gap of one stays a gap."""
+    messages = [
+        *handshake_messages(b_psn=1000),
+        message(4, "DREQ", 1, 2, 100, 200, qpn=17),
+        *handshake_messages(5, a_id=101, b_id=201, b_psn=5000),
+        message(9, "DREQ", 1, 2, 100, 200, qpn=17),
+    ]
+    result = connect(messages, [build.packet("SEND_ONLY", psn, 0) for psn in (1000, 5000, 5002)])
+    assert [result.verdicts[row] for row in (3, 8, 10)] == ["first", "first", "gap"]
+
+
+def test_the_req_names_the_transport(build, connect):
+    """IBTA 12.7.4: transport service type 1 is UC; the connection never carried a packet."""
+    messages = handshake_messages()[:1]
+    assert build_tables(connect(messages, []).flows, build.ADDRESSES).connections["transport"].tolist() == ["RC"]
+    told = dataclasses.replace(messages[0], transport=0x20)
+    assert build_tables(connect([told], []).flows, build.ADDRESSES).connections["transport"].tolist() == ["UC"]

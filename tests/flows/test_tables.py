@@ -112,3 +112,25 @@ def test_tables_may_be_built_again(build, tracker):
     flows.feed({name: values[2:].copy() for name, values in columns.items()}, 2)
     late = build_tables(flows, build.ADDRESSES)
     assert (early.streams["packets"].tolist(), late.streams["packets"].tolist()) == ([2], [4])
+
+
+def test_ends_by_time_not_by_file(build, tracker):
+    """One file for each direction: A sends first in file 1, B's answer in file 0 carries lower keys."""
+    packets = [
+        build.packet("SEND_ONLY", 5, 5, frame_key=1 << 40 | 7),
+        build.packet("ACKNOWLEDGE", 5, 10, build.B, build.A, frame_key=1),
+        build.packet("SEND_ONLY", 6, 20, frame_key=1 << 40 | 8),
+        build.packet("ACKNOWLEDGE", 6, 30, build.B, build.A, frame_key=2),
+    ]
+    row = build_tables(build.Tracked(packets, tracker).flows, build.ADDRESSES).connections.iloc[0]
+    assert (row.a_address, row.b_address) == ("10.0.0.1", "10.0.0.2")
+    assert (row.first_file, row.first_frame, row.first_time_ns) == (1, 7, START + 5_000_000)
+    assert (row.last_file, row.last_frame, row.last_time_ns) == (0, 2, START + 30_000_000)
+
+
+def test_what_is_not_known_is_missing(build, tracker):
+    """No path MTU was told; RoCE v1 has no UDP port."""
+    packets = [build.packet("SEND_ONLY", 5, 0, version=1), build.packet("SEND_ONLY", 5, 1, dest_qp=9)]
+    streams = build_tables(build.Tracked(packets, tracker).flows, build.ADDRESSES).streams
+    assert streams["udp_sport"].isna().tolist() == [True, False]
+    assert streams["mtu"].isna().all()

@@ -601,6 +601,31 @@ def test_torn_down_then_reused(p, track, build):
     assert run(9) == (2, 1)
 
 
+def test_a_long_read_asked_again_from_its_start(p, track):
+    """A READ of 2^18 PSNs and more jumps back by its range: the same life. Before its start it is another."""
+
+    def run(psn):
+        packets = [p("WRITE_FIRST", 9, 0, payload_len=1024), p("READ_REQUEST", 10, 1, dma_len=1 << 30)]
+        return track([*packets, p("SEND_ONLY", 10 + (1 << 20), 2), p("READ_REQUEST", psn, 3, dma_len=1 << 30)])
+
+    assert run(10).verdicts == ["first", "new", "new", "resent"]
+    assert run(9).verdicts == ["first", "new", "new", "first"]
+
+
+def test_an_old_answer_does_not_spoil_the_next_life(p, track):
+    """An ACK of the former life opens the new response stream; the READ responses that follow are new all the same."""
+    packets = [
+        p("SEND_ONLY", 5_000_000, 0), ack(p, 5_000_000, 1), p("SEND_ONLY", 5_000_001, 2),
+        p("READ_REQUEST", 60, 10, dma_len=100), ack(p, 5_000_001, 11),
+        p("READ_RESPONSE_ONLY", 60, 12, "B", payload_len=100),
+        p("READ_REQUEST", 61, 20, dma_len=100), p("READ_RESPONSE_ONLY", 61, 21, "B", payload_len=100),
+    ]  # fmt: skip
+    result = track(packets)
+    assert result.verdicts[5] in ("first", "new")
+    assert result.verdicts[7] == "new"
+    assert result.word(states.GOODPUT_BYTES, 3) == 200
+
+
 # -- responses -----------------------------------------------------------------------------------------------------
 
 
@@ -854,3 +879,26 @@ def test_columns_that_are_too_short(build, tracker, p):
         build.FlowTable(tracker).feed(columns, 4, bad_icrc=np.zeros(3, np.uint8))
     with pytest.raises(ValueError, match="shorter"):
         build.FlowTable(tracker).feed(columns, 5)
+
+
+def test_a_host_that_talks_to_itself(p, build, track):
+    """Both directions have the same hosts: a stream is not its own peer."""
+    packets = [
+        build.packet("SEND_ONLY", 5, 0, build.A, build.A, dest_qp=17),
+        build.packet("ACKNOWLEDGE", 5, 1, build.A, build.A, dest_qp=17),
+    ]
+    assert track(packets).word(states.PEER, 0) == 0
+    packets[1]["dest_qp"] = 18
+    assert track(packets).flows.streams[:, states.PEER].tolist() == [2, 1]
+
+
+def test_a_payload_that_is_no_mtu(p, track):
+    """A FIRST of 63 bytes tells no path MTU, of 64 bytes it does: a READ of 640 bytes takes ten PSNs then."""
+    for payload, following in ((63, "new"), (64, "gap")):
+        first = p("WRITE_FIRST", 9, 0, payload_len=payload)
+        result = track([first, p("READ_REQUEST", 10, 1, dma_len=640), p("READ_REQUEST", 20, 2, dma_len=64)])
+        assert result.verdicts[1:] == ["new", "new"]
+        result = track([first, p("READ_REQUEST", 10, 1, dma_len=640), p("SEND_ONLY", 21, 2)])
+        assert result.verdicts[2] == "gap"
+        result = track([first, p("READ_REQUEST", 10, 1, dma_len=640), p("SEND_ONLY", 15, 2)])
+        assert result.verdicts[2] == ("new" if following == "new" else "resent")
