@@ -110,7 +110,7 @@ class Analysis:
     def _streams_of(self, connection: int) -> np.ndarray:
         row = self.connections[self.connections["connection"] == connection]
         if row.empty:
-            raise ArgumentError(f"no connection {connection}: there are {len(self.connections)}")
+            raise ArgumentError(f"no connection {connection}: the capture has {len(self.connections)}")
         both = np.array([row["a_to_b_stream"].iloc[0], row["b_to_a_stream"].iloc[0]], np.int64)
         return both[both >= 0]
 

@@ -256,9 +256,9 @@ EVENTS = _table(
 HOSTS = _table(
     Column("host", "int32", "row number, from 0"),
     Column("address", "str", "IP address or GID"),
-    Column("sent_packets", "int64", "RoCE packets from it", "packets"),
-    Column("received_packets", "int64", "RoCE packets to it", "packets"),
-    Column("qps", "int32", "QPs of it that were addressed"),
+    Column("sent_packets", "int64", "RoCE packets it sent", "packets"),
+    Column("received_packets", "int64", "RoCE packets it received", "packets"),
+    Column("qps", "int32", "its QPs that received packets"),
 )
 
 #: Counter names of Linux rxe, then of mlx5, that packets alone can rebuild.

@@ -4,9 +4,9 @@
 
     RoceDissectError            everything this package raises on purpose
     ├── CaptureError            a file or stream cannot be read (on): path, byte offset, reason
-    │   └── NotACaptureError    its first bytes are no capture's
+    │   └── NotACaptureError    its first bytes are not those of a capture
     ├── LiveError               a live capture cannot be started, with the command that mends it
-    └── ArgumentError           an argument that cannot be met (also a ValueError)
+    └── ArgumentError           an argument that cannot be used (also a ValueError)
 
 A *packet* never raises: what is wrong with it is in its ``status`` column.
 """
@@ -30,7 +30,7 @@ class CaptureError(RoceDissectError):
     path : str
         The file as the caller named it; ``-`` is standard input.
     reason : str
-        What is wrong, in words that end no sentence.
+        What is wrong, without a full stop at the end.
     offset : int, optional
         Bytes from the beginning of the (decompressed) capture to where reading stopped.
 
@@ -61,4 +61,4 @@ class LiveError(RoceDissectError):
 
 
 class ArgumentError(RoceDissectError, ValueError):
-    """An argument that cannot be met."""
+    """An argument that cannot be used."""

@@ -110,7 +110,7 @@ class FileSource(PacketSource):
 
     def frames(self, wanted: Sequence[Column], streams: np.ndarray | None) -> Iterator[pd.DataFrame]:
         if any(not isinstance(path, str) or path == "-" for path in self._paths):
-            raise ArgumentError("standard input and file objects can be read once only: analyse a file for its packets")
+            raise ArgumentError("standard input and file objects can be read only once: to get packets, analyse a file")
         return iter(PacketSession(self._paths, wanted, keep_going=self._keep_going, streams=streams))
 
 
@@ -221,7 +221,7 @@ def _integers(given: pd.Series, dtype: np.dtype, name: str) -> np.ndarray:
         if not (numbers.to_numpy() == values).all():
             raise ValueError("a fraction")
     except (TypeError, ValueError, OverflowError) as error:
-        raise ArgumentError(f"column {name!r} holds what is no integer") from error
+        raise ArgumentError(f"column {name!r} holds values that are not integers") from error
     limits = np.iinfo(dtype)
     if len(values) and (values.min() < limits.min or values.max() > limits.max):
         raise ArgumentError(f"column {name!r} holds values outside of {limits.min} to {limits.max}")

@@ -124,7 +124,7 @@ class LiveSource:
 
     def __init__(self, interface: str, *, snaplen: int | None = None, filter: str | None = None) -> None:
         if not interface or interface.startswith("-") or not interface.isprintable():
-            raise LiveError(f"{interface!r} is no name of an interface")
+            raise LiveError(f"{interface!r} is not the name of an interface")
         self.name = interface
         self.dropped: int | None = None
         self._child: subprocess.Popen[bytes] | None = None
@@ -306,13 +306,13 @@ class LiveSource:
             return LiveError(f"there is no interface {self.name!r} (there are: {', '.join(_interfaces())})")
         if _NO_RIGHTS.search(complaint):
             return LiveError(
-                f"{self.tool} has no right to capture on {self.name!r}: "
-                f"grant it with {_GRANT[self.tool]}, or run this as root"
+                f"{self.tool} is not permitted to capture on {self.name!r}: "
+                f"permit it with {_GRANT[self.tool]}, or run this as root"
             )
         if _DOWN.search(complaint):
             return LiveError(f"interface {self.name!r} is down: sudo ip link set dev {self.name} up")
         status = "" if self._child is None else f" with status {self._child.returncode}"
-        return LiveError(f"{self.tool} on {self.name!r} ended early: {complaint or ('it ended' + status)}")
+        return LiveError(f"{self.tool} on {self.name!r} ended early: {complaint or ('it exited' + status)}")
 
 
 def _interfaces() -> list[str]:

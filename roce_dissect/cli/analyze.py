@@ -18,9 +18,9 @@ __all__ = ["command", "print_analysis"]
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="json: see docs/json.md.")
 @click.option(
-    "--top", type=click.IntRange(0), default=20, show_default=True, help="Most connections and hosts to show."
+    "--top", type=click.IntRange(0), default=20, show_default=True, help="Show at most this many connections and hosts."
 )
-@click.option("--events", type=click.IntRange(0), default=20, show_default=True, help="Most events to show.")
+@click.option("--events", type=click.IntRange(0), default=20, show_default=True, help="Show at most this many events.")
 def command(files: tuple[str, ...], form: str, top: int, events: int) -> int:
     """Say what happened in a capture, with the frames that prove it.
 

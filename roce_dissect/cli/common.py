@@ -32,7 +32,7 @@ __all__ = [
 
 PROGRAM = "roce-dissect"
 
-#: Exit statuses. 1 is kept for findings.
+#: Exit statuses. 1 is reserved for findings.
 FINE = 0
 UNREADABLE = 2
 INTERRUPTED = 128 + signal.SIGINT

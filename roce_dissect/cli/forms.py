@@ -20,4 +20,4 @@ def warn_if_slow() -> None:
     from roce_dissect.analysis.forms import interpreted_kernels
 
     if interpreted_kernels():
-        complain("the slow form is in use (no compiled kernels): install again where there is a C compiler")
+        complain("the slow form is in use (no compiled kernels): reinstall where a C compiler is available")

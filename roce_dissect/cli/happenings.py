@@ -211,12 +211,12 @@ def _ce(event: dict[str, Any], _: int) -> str:
 def _unseen(event: dict[str, Any], _: int) -> str:
     return (
         f"the receiver has {plural(event['count'], 'packet')} up to PSN {event['psn']} that never passed here: "
-        "the capture lacks them"
+        "missing from the capture"
     )
 
 
 def _new_life(event: dict[str, Any], _: int) -> str:
-    return f"the QP number is used anew, from PSN {event['psn']}"
+    return f"the QP number is reused, from PSN {event['psn']}"
 
 
 def _reject(event: dict[str, Any], _: int) -> str:

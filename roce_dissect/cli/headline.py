@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Totals", "capture_lines", "headline", "totals"]
 
-#: What frames are that are no RoCE, by their key in ``capture["other_packets"]``.
+#: What frames are that are not RoCE, by their key in ``capture["other_packets"]``.
 _OTHER_NAMES = {
     "tcp": "TCP",
     "udp": "other UDP",
@@ -25,7 +25,7 @@ _OTHER_NAMES = {
     "other_ethernet": "other Ethernet types",
     "ip_fragments": "IP fragments",
     "malformed": "malformed",
-    "cut": "cut before they say what they are",
+    "cut": "cut too short to identify",
     "other_link_type": "of a link type that is not decoded",
 }
 
@@ -129,14 +129,14 @@ def headline(result: Analysis, sums: Totals) -> str:
     if sums.connections == 0:
         what = f"{plural(sums.datagrams, 'UD datagram')}, which carry no sequence that could show a loss"
         seen = what if sums.datagrams else "no connection, only " + plural(capture["roce_packets"], "RoCE packet")
-        return f"Nothing wrong to be seen: {seen}{'; ' + marks if marks else ''}."
+        return f"No problem visible: {seen}{'; ' + marks if marks else ''}."
     every = plural(sums.connections, "connection")
     return f"Healthy: {every}, nothing missing, sent again or refused{'; ' + marks if marks else ''}."
 
 
 def _no_roce(capture: dict[str, Any]) -> str:
     if capture["packets"] == 0:
-        return "No RoCE in this capture: it holds no frame at all."
+        return "No RoCE in this capture: it holds no frames at all."
     links = _listed([safe(name) for name in capture["link_types"]])
     if capture["other_packets"]["other_link_type"] == capture["packets"]:
         return (
@@ -173,12 +173,12 @@ def _troubles(sums: Totals) -> list[str]:
     if sums.rnr_naks:
         parts.append(plural(sums.rnr_naks, "RNR NAK"))
     if sums.copies:
-        parts.append(f"{plural(sums.copies, 'frame')} doubled by the network or the mirror")
+        parts.append(f"{plural(sums.copies, 'frame')} duplicated by the network or the mirror")
     if sums.stall_ns:
-        several = " in sum" if sums.troubled > 1 else ""
+        several = " in total" if sums.troubled > 1 else ""
         parts.append(f"{duration(sums.stall_ns)} without progress{several}")
     if sums.unseen:
-        parts.append(f"{plural(sums.unseen, 'packet')} that the capture lacks and the receiver has")
+        parts.append(f"{plural(sums.unseen, 'packet')} that the receiver has and the capture lacks")
     marks = _marks(sums)
     return [*parts, marks] if marks else parts
 
@@ -201,7 +201,7 @@ def capture_lines(result: Analysis, sums: Totals) -> list[tuple[str, str]]:
     capture = result.capture
     lines = _file_lines(capture["files"])
     kind = "on RoCE's port or Ethertype" if _all_foreign(capture) else "RoCE"
-    frames = f"{count(capture['packets'])}, of them {count(capture['roce_packets'])} {kind}"
+    frames = f"{count(capture['packets'])}, of which {count(capture['roce_packets'])} {kind}"
     others = _others(capture)
     lines.append(("frames", frames + (f"; also {', '.join(others)}" if others else "")))
     if capture["first_time_ns"] is not None:
@@ -237,16 +237,16 @@ def _notes(capture: dict[str, Any], sums: Totals) -> list[str]:
             notes.append(f"{safe(one['path'])}: the last record is unfinished (a capture still being written?)")
         if one["error"] is not None and one["frames"]:
             notes.append(
-                f"{safe(one['path'])}: broken off after {plural(one['frames'], 'frame')}: {safe(one['error'])}"
+                f"{safe(one['path'])}: breaks off after {plural(one['frames'], 'frame')}: {safe(one['error'])}"
             )
     if capture["interrupted"]:
-        notes.append("interrupted: this is what was read until then")
+        notes.append("interrupted: this is what was read up to then")
     if capture["sliced_packets"]:
         notes.append(
-            f"{plural(capture['sliced_packets'], 'frame')} cut by the snap length: lengths are those their headers tell"
+            f"{plural(capture['sliced_packets'], 'frame')} cut by the snap length: lengths are those in their headers"
         )
     if sums.one_sided:
-        notes.append(f"{plural(sums.one_sided, 'connection')} of which one direction only is known: read with care")
+        notes.append(f"{plural(sums.one_sided, 'connection')} seen in one direction only: treat with care")
     if sums.datagrams and sums.connections:
         notes.append(f"{plural(sums.datagrams, 'UD datagram')}, not judged: they carry no sequence")
     if capture["foreign_packets"] and capture["foreign_packets"] != capture["roce_packets"]:

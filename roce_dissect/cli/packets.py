@@ -18,14 +18,14 @@ __all__ = ["command"]
 @click.command("packets")
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @click.option("--format", "form", type=click.Choice(["text", "csv", "jsonl"]), default="text", show_default=True)
-@click.option("--columns", metavar="NAME,...", help="Columns to print, in this order; in text form, with tabs between.")
+@click.option("--columns", metavar="NAME,...", help="Columns to print, in this order; in text form, separated by tabs.")
 @click.option("--count", "most", type=click.IntRange(1), metavar="N", help="Stop after N packets.")
 def command(files: tuple[str, ...], form: str, columns: str | None, most: int | None) -> int:
     """Print one line per RoCE packet, with verdicts.
 
     In text form: frame, time since the first frame, addresses, operation, QP, PSN, length, and what is remarkable:
-    syndrome, verdict unless it is new, what the responder made of it unless it took it. csv and jsonl have all columns
-    that docs/json.md lists, opcode as a number and operation as its name.
+    syndrome, verdict unless it is new, what the responder made of it unless it accepted it. csv and jsonl have all
+    columns that docs/json.md lists, opcode as a number and operation as its name.
     """
     from roce_dissect.analysis.packet_sources import PacketSession
     from roce_dissect.cli.forms import warn_if_slow

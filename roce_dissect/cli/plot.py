@@ -39,7 +39,7 @@ class _Size(click.ParamType):
 @click.command("plot")
 @click.argument("kind", type=click.Choice(["sequence", "rate"]), metavar="sequence|rate")
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
-@click.option("-o", "--output", required=True, metavar="PICTURE", help=f"By its suffix: {', '.join(FORMATS)}.")
+@click.option("-o", "--output", required=True, metavar="PICTURE", help=f"Format by suffix: {', '.join(FORMATS)}.")
 @click.option("--connection", type=click.IntRange(1), metavar="N", help="Number in the table of analyze.")
 @click.option("--size", type=_Size(), default=None, help="Inches, such as 10x6.")
 @click.option("--dpi", type=click.IntRange(20, 1200), default=150, show_default=True)
@@ -59,7 +59,7 @@ def command(
     if suffix not in FORMATS:
         raise ArgumentError(f"{output}: the picture's suffix must be one of {', '.join(FORMATS)}")
     if "-" in files or any(Path(file).is_fifo() for file in files):
-        raise ArgumentError("a picture reads the capture twice: give it a file, not a pipe")
+        raise ArgumentError("a picture reads the capture twice: give a file, not a pipe")
     from roce_dissect.cli.forms import warn_if_slow
 
     warn_if_slow()
@@ -114,4 +114,4 @@ def _which(result: Analysis) -> str:
     rows = connection_rows(result, _MOST_LISTED)
     listed = "; ".join(f"{row.number}: {row.ends[0]} - {row.ends[1]}" for row in rows)
     more = len(result.connections) - len(rows)
-    return f" (those that suffered most first: {listed}{f'; {more} more' if more else ''})"
+    return f" (most affected first: {listed}{f'; {more} more' if more else ''})"

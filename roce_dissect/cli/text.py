@@ -100,7 +100,7 @@ def _report(
         more = len(result.connections) - len(rows)
         parts += [Text(), _title("Connections", _shown(len(rows), more)), _connections(rows, width)]
     if lines:
-        parts += [Text(), _title("Events", _shown(len(lines), of_all - len(lines), "those that tell most"))]
+        parts += [Text(), _title("Events", _shown(len(lines), of_all - len(lines), "the most telling ones"))]
         parts += [_events(lines, result.capture["first_time_ns"] or 0)]
     if result.capture["roce_packets"] and len(result.counters) and top:
         more = len(result.counters) - top

@@ -126,7 +126,7 @@ class Blocks:
     def _look_at(self, inputs: Sequence[str | BinaryIO]) -> None:
         """Put the inputs into time order; one alone needs no look."""
         if len(inputs) > 1 and any(not isinstance(one, str) or one == "-" for one in inputs):
-            raise ArgumentError("standard input and file objects can be read once only: give them alone")
+            raise ArgumentError("standard input and file objects can be read only once: give one of them alone")
         summaries = []
         for one in inputs:
             summary = FileSummary(one if isinstance(one, str) else getattr(one, "name", "") or "(file object)", 0)

@@ -72,7 +72,7 @@ class HostTable:
             try:
                 value = int(ipaddress.ip_address(address))
             except ValueError as error:
-                raise ArgumentError(f"{address!r} is no IP address") from error
+                raise ArgumentError(f"{address!r} is not an IP address") from error
             words = (value >> 64, value & (1 << 64) - 1) if ":" in address else (0, value | _MAPPED)
             row = self._rows.setdefault(words, len(self))
             if row == len(self):

@@ -107,10 +107,10 @@ def bin_packets(
     start, stop = int(used["first_time_ns"].min()), int(used["last_time_ns"].max())
     width = units.bin_width_ns(stop - start, packets) if bin_ns is None else int(bin_ns)
     if width < 1:
-        raise ArgumentError(f"a bin width of {width} ns")
+        raise ArgumentError(f"a bin width of {width} ns: it must be at least 1")
     count = max(stop - start, 0) // width + 1
     if count > _MOST_BINS:
-        raise ArgumentError(f"bins of {width} ns would be {count:,} over {units.duration(stop - start)}")
+        raise ArgumentError(f"bins of {width} ns: there would be {count:,} over {units.duration(stop - start)}")
     group_of = np.full(int(analysis.streams["stream"].max()) + 1, -1, np.int64)
     for number, group in enumerate(groups):
         group_of[group] = number

@@ -56,7 +56,7 @@ def _lines(analysis: Analysis, connection: int | None) -> tuple[str, list[tuple[
     if connection is not None and len(analysis.connections):
         rows = analysis.connections[analysis.connections["connection"] == connection]
         if rows.empty:
-            raise ArgumentError(f"no connection {connection}: there are {len(analysis.connections)}")
+            raise ArgumentError(f"no connection {connection}: the capture has {len(analysis.connections)}")
         row = rows.iloc[0]
         a, b = units.ends(row)
         ways = ((a, b, int(row["a_to_b_stream"])), (b, a, int(row["b_to_a_stream"])))
@@ -102,7 +102,7 @@ def _draw_goodput(ax: Axes, bins: Bins, labels: list[str], edges: np.ndarray) ->
     if top:
         ax.legend(loc="upper right", fontsize=8, frameon=False, borderaxespad=0.2)
     else:
-        ax.text(0.5, 0.5, "no payload that was new", transform=ax.transAxes, ha="center", color=QUIET)
+        ax.text(0.5, 0.5, "no new payload", transform=ax.transAxes, ha="center", color=QUIET)
 
 
 def _draw_counts(ax: Axes, bins: Bins, edges: np.ndarray) -> Axes:
@@ -158,5 +158,5 @@ def _figures(bins: Bins) -> str:
     if total and bins.span_ns > 0:
         text += f" in {units.duration(bins.span_ns)}, {units.rate(total * 8e9 / bins.span_ns)} on average"
     if bins.outside:
-        text += f"; {units.counted(bins.outside, 'packet')} with times outside, counted at the edge"
+        text += f"; {units.counted(bins.outside, 'packet')} with times outside the range, counted at the edges"
     return text

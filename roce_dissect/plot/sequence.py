@@ -65,14 +65,14 @@ def _row(analysis: Analysis, connection: int) -> pd.Series | None:
         return None
     rows = table[table["connection"] == connection]
     if rows.empty:
-        raise ArgumentError(f"no connection {connection}: there are {len(table)}")
+        raise ArgumentError(f"no connection {connection}: the capture has {len(table)}")
     return rows.iloc[0]
 
 
 def _nothing(analysis: Analysis, row: pd.Series | None) -> str:
     if row is None:
         count = int(analysis.capture["roce_packets"])
-        return f"No connection in this capture ({units.counted(count, 'RoCE packet')}): nothing has a PSN to follow."
+        return f"No connection in this capture ({units.counted(count, 'RoCE packet')}): there are no PSNs to follow."
     number = int(row["connection"])
     if int(row["a_to_b_stream"]) < 0 and int(row["b_to_a_stream"]) < 0:
         return f"Connection {number}: only its CM messages were captured, no packet of its queue pairs."
@@ -176,7 +176,7 @@ def _label(space: Space, name: str) -> str:
         said = space.syndromes_of(name)
         word = syndrome_name(said[0]) if len(said) == 1 else word
     if drawn < count:
-        figures += f"; {units.amount(drawn)} drawn, one a place"
+        figures += f"; {units.amount(drawn)} drawn, one per place"
     return f"{word} ({figures})"
 
 

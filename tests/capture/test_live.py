@@ -104,7 +104,7 @@ def test_neither_tool(stand_in):
 @pytest.mark.parametrize("name", ["", "-", "-w/tmp/x", "--help", "eth0\n", "a\x00b"])
 def test_names_that_are_refused(name, stand_in):
     stand_in("dumpcap", "put(header)")
-    with pytest.raises(LiveError, match="is no name of an interface"):
+    with pytest.raises(LiveError, match="is not the name of an interface"):
         LiveSource(name)
 
 
@@ -121,11 +121,11 @@ NO_DEVICE = {
 @pytest.mark.parametrize("name", ["dumpcap", "tcpdump"])
 def test_words_for_what_goes_wrong(stand_in, name):
     for words, pattern in (
-        (NO_RIGHTS[name], rf"no right to capture on 'eth0'.*sudo setcap .*\$\(command -v {name}\)"),
+        (NO_RIGHTS[name], rf"not permitted to capture on 'eth0'.*sudo setcap .*\$\(command -v {name}\)"),
         (NO_DEVICE[name], r"there is no interface 'eth0' \(there are: .*lo"),
         (f"{name}: eth0: That device is not up\n", "sudo ip link set dev eth0 up"),
         (f"{name}: the disk is on fire\n", f"{name} on 'eth0' ended early: the disk is on fire"),
-        ("", "ended early: it ended with status 1"),
+        ("", "ended early: it exited with status 1"),
     ):
         stand_in(name, f"say({words!r})\nsys.exit(1)")
         with pytest.raises(LiveError, match=pattern):
@@ -138,7 +138,7 @@ def test_the_second_tool_is_tried(stand_in):
     with LiveSource("eth0") as source:
         assert source.tool == "tcpdump"
     stand_in("tcpdump", f"say({NO_DEVICE['tcpdump']!r})\nsys.exit(1)")
-    with pytest.raises(LiveError, match="dumpcap has no right"):  # the words of the preferred one
+    with pytest.raises(LiveError, match="dumpcap is not permitted"):  # the words of the preferred one
         LiveSource("eth0")
 
 
@@ -171,7 +171,7 @@ def test_tool_that_ends_unasked(stand_in):
             "say('dumpcap: The network adapter \"eth0\" is no longer attached; the capture has stopped.')",
             "no longer attached",
         ),
-        ("os.kill(os.getpid(), 9)", "it ended with status -9"),
+        ("os.kill(os.getpid(), 9)", "it exited with status -9"),
     ):
         stand_in("dumpcap", f"put(header + record)\n{body}")
         with LiveSource("eth0") as source, open_capture(source) as capture:
@@ -396,4 +396,4 @@ say("lo")
     ):  # only some group may run it: then it is as if it were not there
         assert "is installed" in lines[3]
     else:
-        assert f"{name} has no right to capture on 'lo'" in lines[3]
+        assert f"{name} is not permitted to capture on 'lo'" in lines[3]

@@ -46,7 +46,7 @@ def test_loss_is_told_with_its_frames(call, samples):
         in text
     )
     assert re.search(r"192\.168\.100\.1 .*duplicate_request 131, out_of_seq_request 10", text)
-    assert "1,728, of them 1,687 RoCE; also 41 TCP" in text
+    assert "1,728, of which 1,687 RoCE; also 41 TCP" in text
     assert re.search(
         r"^1  192\.168\.100\.2:0x30  192\.168\.100\.1:0x30  RC +1,687 +983 kB +9/9 +526/9 +10/0 ", text, re.MULTILINE
     )
@@ -90,7 +90,7 @@ def test_trouble_reads_as_trouble(call, samples, name):
 
 def test_datagrams_alone_are_not_called_healthy(call, samples):
     text = call("analyze", sample(samples, "ud_mix_ipv4.server")).out
-    assert "Nothing wrong to be seen: 9 UD datagrams, which carry no sequence that could show a loss." in text
+    assert "No problem visible: 9 UD datagrams, which carry no sequence that could show a loss." in text
 
 
 def test_congestion_marks_are_named(call, samples):
@@ -101,7 +101,7 @@ def test_congestion_marks_are_named(call, samples):
 def test_limits_say_how_many_more(call, samples):
     path = sample(samples, "imp_loss1_write.server")
     text = call("analyze", path, "--events", "4").out
-    assert "Events (4 of 28, those that tell most; 24 more)" in text
+    assert "Events (4 of 28, the most telling ones; 24 more)" in text
     assert len(re.findall(r"^\s*\+\d", text, re.MULTILINE)) == 4
     text = call("analyze", sample(samples, "cm_refused.client"), "--top", "1").out
     assert "Connections (1 of 4; 3 more)" in text
@@ -181,7 +181,7 @@ ARP = bytes.fromhex("ffffffffffff0200000000010806000108000604000102000000000a0a0
     ("capture", "sentence"),
     [
         (ethernet_capture(ARP, ARP), "No RoCE in this capture: it holds 2 frames of Ethernet: 2 ARP."),
-        (ethernet_capture(), "No RoCE in this capture: it holds no frame at all."),
+        (ethernet_capture(), "No RoCE in this capture: it holds no frames at all."),
         (
             ethernet_capture(ARP, link_type=147),
             "No RoCE in this capture: it holds 1 frame of user 0, which is not decoded.",

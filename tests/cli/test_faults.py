@@ -87,7 +87,7 @@ def test_what_was_read_before_the_fault_is_told(command, samples, plain, tmp_pat
     text = command("analyze", path.name)
     assert text.status == 2
     assert text.err == [f"roce-dissect: broken.pcap: a record of 2147483647 captured bytes (at byte {offset})"]
-    assert "500, of them 480 RoCE" in text.out
+    assert "500, of which 480 RoCE" in text.out
     assert "frame 87: NAK PSN sequence error" in text.out
     told = json.loads(command("analyze", "--format", "json", path.name).out)
     assert told["capture"]["complete"] is False
@@ -122,7 +122,7 @@ def test_standard_input(command, samples):
     content = (samples / "imp_loss1_write.server.pcap.gz").read_bytes()
     done = command("analyze", "-", stdin=content)
     assert (done.status, done.err) == (0, [])
-    assert "1,728, of them 1,687 RoCE" in done.out
+    assert "1,728, of which 1,687 RoCE" in done.out
     assert command("packets", "-", stdin=content).out.count("\n") == 1687
 
 
@@ -206,8 +206,8 @@ def test_ctrl_c_prints_what_was_read(samples, form):
         told = json.loads(out)["capture"]
         assert (told["interrupted"], told["complete"], told["roce_packets"]) == (True, False, 1687)
     else:
-        assert "interrupted: this is what was read until then" in out.decode()
-        assert re.search(r"1,728, of them 1,687 RoCE", out.decode())
+        assert "interrupted: this is what was read up to then" in out.decode()
+        assert re.search(r"1,728, of which 1,687 RoCE", out.decode())
 
 
 def _environment():

@@ -35,9 +35,9 @@ def test_size_in_pixels(call, samples, tmp_path):
     [
         (["rate", LOSS, "-o", "x.gif"], "x.gif: the picture's suffix must be one of png, pdf, svg, jpg, webp"),
         (["rate", LOSS, "-o", "x"], "x: the picture's suffix must be"),
-        (["rate", "-", "-o", "x.png"], "a picture reads the capture twice: give it a file, not a pipe"),
-        (["sequence", LOSS, "-o", "x.png", "--connection", "2"], "there is no connection 2 (those that suffered"),
-        (["sequence", "cm_refused.client.pcap.gz", "-o", "x.png"], "which connection? --connection N (those"),
+        (["rate", "-", "-o", "x.png"], "a picture reads the capture twice: give a file, not a pipe"),
+        (["sequence", LOSS, "-o", "x.png", "--connection", "2"], "there is no connection 2 (most affected first"),
+        (["sequence", "cm_refused.client.pcap.gz", "-o", "x.png"], "which connection? --connection N (most affected"),
         (["sequence", "ud_mix_ipv4.server.pcap.gz", "-o", "x.png"], "no connection in this capture"),
         (["rate", LOSS, "-o", "no/such/folder/x.png"], "no/such/folder/x.png: No such file or directory"),
         (["rate", LOSS, "-o", "x.png", "--size", "big"], "Invalid value for '--size'"),

@@ -46,7 +46,7 @@ def test_entered_by_text():
     assert len(table) == 3
     assert table.texts()[1:] == ["10.0.0.1", "fe80::1"]
     for wrong in ("", "host", "10.0.0.256"):
-        with pytest.raises(ArgumentError, match="no IP address"):
+        with pytest.raises(ArgumentError, match="is not an IP address"):
             table.enter(wrong)
 
 

@@ -61,7 +61,7 @@ def test_a_signal_ends_a_pipe_that_stays_open(start, wait_until_idle, samples, n
     out, _ = process.communicate(timeout=60)
     os.close(writing)
     assert process.returncode == 0
-    assert b"1,728, of them 1,687 RoCE" in out
+    assert b"1,728, of which 1,687 RoCE" in out
 
 
 def test_seconds_end_a_silent_pipe(start):
@@ -142,5 +142,5 @@ def test_a_tool_that_dies_leaves_what_it_delivered(monkeypatch, tmp_path, sample
     monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
     assert main(["live", "eth0", "--once"]) == 2
     out, err = capsys.readouterr()
-    assert "1,728, of them 1,687 RoCE" in out
+    assert "1,728, of which 1,687 RoCE" in out
     assert "the network went away" in err.splitlines()[-1]

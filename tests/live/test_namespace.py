@@ -98,7 +98,7 @@ def test_ctrl_c_prints_the_final_analysis(namespace, watching, wait_until_idle, 
     out, err = process.communicate(timeout=60)
     assert process.returncode == 0, err
     assert err == b""
-    assert b"1,687, of them 1,687 RoCE" in out
+    assert b"1,687, of which 1,687 RoCE" in out
     assert b"duplicate_request 131, out_of_seq_request 10" in out
 
 

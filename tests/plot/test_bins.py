@@ -99,7 +99,7 @@ def test_a_bin_has_a_width(sample, bin_ns):
 
 
 def test_absurdly_many_bins_are_refused(sample):
-    with pytest.raises(ArgumentError, match="bins of 1 ns would be 21"):
+    with pytest.raises(ArgumentError, match="bins of 1 ns: there would be 21"):
         bin_packets(sample("imp_loss1_write.server"), [[0]], bin_ns=1)
 
 

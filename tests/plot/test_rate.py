@@ -107,7 +107,7 @@ def test_no_packets_get_a_sentence(sample):
 
 def test_packets_without_payload_get_a_sentence(made):
     ax = made((0, "A", READ_REQUEST, 5), (10, "A", READ_REQUEST, 6)).plot.rate(1)
-    assert any(text.get_text() == "no payload that was new" for text in ax.texts)
+    assert any(text.get_text() == "no new payload" for text in ax.texts)
 
 
 def test_one_packet_is_a_picture(made):

@@ -164,7 +164,7 @@ def test_one_packet_is_a_picture(made):
 
 
 def test_another_connection_than_there_are_is_an_error(sample):
-    with pytest.raises(ArgumentError, match="no connection 7: there are 1"):
+    with pytest.raises(ArgumentError, match="no connection 7: the capture has 1"):
         sample("imp_loss1_write.server").plot.sequence(7)
 
 
