@@ -36,7 +36,7 @@ SCHEMA = 1
 
 
 class Analysis:
-    """What a capture holds. Made by `analyze` or `track`; tables are built when they are first asked for.
+    """What a capture holds. Made by `analyze` or `track`.
 
     Attributes
     ----------
@@ -136,7 +136,7 @@ def analyze(
     Parameters
     ----------
     captures : path, ``"-"``, binary file object, or sequence of paths
-        Several files are one capture in time order.
+        Several files are one capture in time order; ``"-"`` is standard input.
     errors : {"raise", "keep"}
         What to do when a file cannot be read (on): raise its `CaptureError`, whose ``analysis`` attribute holds what
         was analysed so far; or keep going and note it in ``capture["files"]``. With "keep", Ctrl-C, too, ends with what
@@ -153,9 +153,10 @@ def analyze(
     Raises
     ------
     CaptureError
-        A file cannot be read, with path and byte offset.
+        With "raise" only: a file cannot be read, with path and byte offset.
     ArgumentError
-        Standard input together with other captures; an unknown value of `errors`.
+        With "keep", too: no capture at all; standard input or a file object together with other captures; what is
+        neither a path nor a binary file object; an unknown value of `errors`.
     """
     if errors not in ("raise", "keep"):
         raise ArgumentError(f"errors must be 'raise' or 'keep', not {errors!r}")
@@ -178,11 +179,11 @@ def iter_packets(captures: Captures, columns: Sequence[str] | None = None) -> It
 
     Parameters
     ----------
-    captures
-        As for `analyze`.
+    captures : path, ``"-"``, binary file object, or sequence of paths
+        Several files are one capture in time order; ``"-"`` is standard input.
     columns : sequence of str, optional
-        Columns of `roce_dissect.columns.PACKETS`; default all. Those of the tracker (``verdict`` ...) cost a little
-        more.
+        Columns of `roce_dissect.columns.PACKETS`, in the order wanted; default all. Those of the tracker
+        (``verdict`` ...) cost a little more.
 
     Yields
     ------
@@ -194,21 +195,44 @@ def iter_packets(captures: Captures, columns: Sequence[str] | None = None) -> It
     CaptureError
         After all packets before the fault.
     ArgumentError
-        A column that does not exist.
+        A column that does not exist; no capture at all; standard input or a file object together with other captures;
+        what is neither a path nor a binary file object.
     """
     return iter(PacketSession(captures, packet_columns(columns), keep_going=False))
 
 
 def read_packets(captures: Captures, columns: Sequence[str] | None = None) -> pd.DataFrame:
-    """All RoCE packets as one DataFrame: one row per RoCE frame. For large captures see `iter_packets`.
+    """All RoCE packets as one DataFrame. For large captures see `iter_packets`.
 
-    Parameters, columns and errors as there.
+    Parameters
+    ----------
+    captures : path, ``"-"``, binary file object, or sequence of paths
+        Several files are one capture in time order; ``"-"`` is standard input.
+    columns : sequence of str, optional
+        Columns of `roce_dissect.columns.PACKETS`, in the order wanted; default all.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row per RoCE frame, in time order. Integers are Arrow-backed, so that what a packet lacks is missing;
+        addresses, operations and coded columns are categorical. Units are those of `roce_dissect.columns.PACKETS`.
+
+    Raises
+    ------
+    CaptureError
+        A file cannot be read, or not to its end; use `iter_packets` to get the packets before the fault.
+    ArgumentError
+        A column that does not exist; no capture at all; standard input or a file object together with other captures;
+        what is neither a path nor a binary file object.
     """
     return _concatenate(list(iter_packets(captures, columns)), packet_columns(columns))
 
 
 def track(packets: pd.DataFrame, bad_icrc: pd.Series | np.ndarray | None = None) -> Analysis:
     """Reconstruct the flows of any DataFrame of packets: a filtered one, one from Parquet, one made by hand.
+
+    Handshakes of the connection manager take no part: a DataFrame has no payload bytes to read them from. So there
+    are no events of the CM, and streams are paired by what else there is.
 
     Parameters
     ----------
@@ -238,7 +262,32 @@ def track(packets: pd.DataFrame, bad_icrc: pd.Series | np.ndarray | None = None)
 
 
 class Session:
-    """An analysis under way: an iterator that takes in one block of packets a step; for `analyze` and live captures."""
+    """An analysis under way: an iterator that takes in one block of packets a step; for `analyze` and live captures.
+
+    Parameters
+    ----------
+    captures : path, ``"-"``, binary file object, or sequence of paths
+        Several files are one capture in time order; ``"-"`` is standard input.
+    keep_going : bool
+        Note a file that cannot be read (on) in ``capture["files"]`` and go on, instead of raising its error.
+    progress : callable, optional
+        Called with (bytes read, bytes in all or None) now and then.
+    poll_s : float, optional
+        For a pipe: make a step of 0 packets when nothing came for so many seconds. Default: wait.
+
+    Attributes
+    ----------
+    interrupted : bool
+        To be set by whoever stops reading before the end; it is passed on as ``capture["interrupted"]``.
+
+    Raises
+    ------
+    ArgumentError
+        No capture at all; standard input or a file object together with other captures; what is neither a path nor a
+        binary file object. The latter comes with the first step.
+    CaptureError
+        From a step, without `keep_going`: a file cannot be read, with path and byte offset.
+    """
 
     def __init__(
         self,

@@ -38,16 +38,26 @@ class PacketSession:
 
     Parameters
     ----------
-    captures
-        As for `analyze`.
+    captures : path, ``"-"``, binary file object, or sequence of paths
+        Several files are one capture in time order; ``"-"`` is standard input.
     wanted : sequence of Column
-        Columns of the DataFrames.
+        Columns of the DataFrames, in order.
     keep_going : bool
         Note a file that cannot be read (on) in `files` and go on, instead of raising its error.
+    progress : callable, optional
+        Called with (bytes read, bytes in all or None) now and then.
     poll_s : float, optional
-        For a pipe: deliver an empty DataFrame when nothing came for so long.
+        For a pipe: deliver an empty DataFrame when nothing came for so many seconds. Default: wait.
     streams : numpy.ndarray, optional
-        Only the packets of these streams.
+        Integers, shape (n,): only the packets of these rows of the streams table.
+
+    Raises
+    ------
+    ArgumentError
+        No capture at all; standard input or a file object together with other captures; what is neither a path nor a
+        binary file object. The latter comes with the first step.
+    CaptureError
+        From a step, without `keep_going`: a file cannot be read, with path and byte offset.
     """
 
     def __init__(
@@ -104,6 +114,16 @@ class PacketSource:
 
 
 class FileSource(PacketSource):
+    """Packets of files, which are read once more each time.
+
+    Parameters
+    ----------
+    paths : list of str or binary file object
+        As `input_list` gives them. Standard input and file objects cannot be read again: `frames` raises ArgumentError.
+    keep_going : bool
+        Pass over what cannot be read of a file, instead of raising its CaptureError.
+    """
+
     def __init__(self, paths: list[str | BinaryIO], keep_going: bool = False) -> None:
         self._paths = paths
         self._keep_going = keep_going
@@ -115,7 +135,20 @@ class FileSource(PacketSource):
 
 
 class FrameSource(PacketSource):
-    """Packets given as a DataFrame."""
+    """Packets given as a DataFrame.
+
+    Parameters
+    ----------
+    packets : pandas.DataFrame
+        Rows in capture order, as for `roce_dissect.track`.
+    bad_icrc : bool array, optional
+        Shape (rows,): packets that are damaged take no part.
+
+    Raises
+    ------
+    ArgumentError
+        A column is missing, a value does not fit it, or `bad_icrc` has another length.
+    """
 
     _REQUIRED = ("time_ns", "src", "dst", "dest_qp", "psn", "opcode")
 
