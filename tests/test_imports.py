@@ -21,6 +21,7 @@ RANKS = {
     "errors": 0,
     "spec": 0,
     "terms": 0,
+    "units": 0,
     "layout": 1,
     "columns": 1,
     "capture": 2,

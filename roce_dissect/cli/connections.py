@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from roce_dissect.cli.units import count, duration, size
+from roce_dissect.units import count, duration, size
 
 if TYPE_CHECKING:
     from roce_dissect.api import Analysis

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from roce_dissect.cli.units import count, duration, plural
 from roce_dissect.spec.aeth import FATAL_NAKS, syndrome_name
 from roce_dissect.spec.cm import reject_reason_name
+from roce_dissect.units import count, duration, plural
 
 if TYPE_CHECKING:
     import numpy as np

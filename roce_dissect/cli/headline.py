@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from roce_dissect.cli.safe import safe
-from roce_dissect.cli.units import clock, count, duration, plural
+from roce_dissect.units import clock, count, duration, plural
 
 if TYPE_CHECKING:
     from roce_dissect.api import Analysis

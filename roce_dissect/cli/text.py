@@ -19,7 +19,7 @@ from roce_dissect.cli.filters import connection_filter, frames_filter
 from roce_dissect.cli.happenings import Happening, happenings
 from roce_dissect.cli.headline import Totals, capture_lines, headline, totals
 from roce_dissect.cli.safe import safe
-from roce_dissect.cli.units import count
+from roce_dissect.units import count
 
 if TYPE_CHECKING:
     from roce_dissect.api import Analysis

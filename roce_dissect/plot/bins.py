@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from roce_dissect import units
 from roce_dissect.errors import ArgumentError
-from roce_dissect.plot import units
 from roce_dissect.plot.points import column, packet_pieces
+from roce_dissect.plot.units import bin_width_ns
 from roce_dissect.spec.aeth import SyndromeKind
 from roce_dissect.spec.opcodes import Opcode
 from roce_dissect.terms import Role, Verdict
@@ -91,7 +92,7 @@ def bin_packets(
     connection : int, optional
         Read its packets only.
     bin_ns : int, optional
-        Bin width in nanoseconds; default: `units.bin_width_ns`.
+        Bin width in nanoseconds; default: `bin_width_ns`.
 
     Raises
     ------
@@ -105,7 +106,7 @@ def bin_packets(
         return None
     used = rows[rows["packets"] > 0]
     start, stop = int(used["first_time_ns"].min()), int(used["last_time_ns"].max())
-    width = units.bin_width_ns(stop - start, packets) if bin_ns is None else int(bin_ns)
+    width = bin_width_ns(stop - start, packets) if bin_ns is None else int(bin_ns)
     if width < 1:
         raise ArgumentError(f"a bin width of {width} ns: it must be at least 1")
     count = max(stop - start, 0) // width + 1

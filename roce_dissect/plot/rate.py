@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from roce_dissect import units
 from roce_dissect.errors import ArgumentError
-from roce_dissect.plot import units
 from roce_dissect.plot.bins import COUNTED, Bins, bin_packets
 from roce_dissect.plot.style import DIRECTIONS, MARKS, QUIET, dress, new_axes, say, set_title
+from roce_dissect.plot.units import connection_heading, ends, rate, rate_unit, time_unit
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,7 +41,7 @@ def draw_rate(
         say(ax, "No packet of a queue pair was captured, so there is no rate.")
         return ax
     dress(ax)
-    unit_ns, unit = units.time_unit(int(bins.edges_ns[-1]))
+    unit_ns, unit = time_unit(int(bins.edges_ns[-1]))
     edges = bins.edges_ns / unit_ns
     _draw_goodput(ax, bins, [label for label, _ in lines], edges)
     lower = _draw_counts(ax, bins, edges) if bins.counts else ax
@@ -58,14 +59,14 @@ def _lines(analysis: Analysis, connection: int | None) -> tuple[str, list[tuple[
         if rows.empty:
             raise ArgumentError(f"no connection {connection}: the capture has {len(analysis.connections)}")
         row = rows.iloc[0]
-        a, b = units.ends(row)
+        a, b = ends(row)
         ways = ((a, b, int(row["a_to_b_stream"])), (b, a, int(row["b_to_a_stream"])))
         lines = [(f"{one} \N{RIGHTWARDS ARROW} {other}", [stream]) for one, other, stream in ways if stream >= 0]
-        return units.connection_heading(row), lines
-    connections = units.counted(len(analysis.connections), "connection")
+        return connection_heading(row), lines
+    connections = units.plural(len(analysis.connections), "connection")
     if connection is not None:
         return f"Connection {connection} of {connections}", []
-    return f"Whole capture: {connections}, {units.counted(len(analysis.streams), 'stream')}", _senders(analysis.streams)
+    return f"Whole capture: {connections}, {units.plural(len(analysis.streams), 'stream')}", _senders(analysis.streams)
 
 
 def _senders(streams: pd.DataFrame) -> list[tuple[str, list[int]]]:
@@ -85,13 +86,13 @@ def _senders(streams: pd.DataFrame) -> list[tuple[str, list[int]]]:
 def _draw_goodput(ax: Axes, bins: Bins, labels: list[str], edges: np.ndarray) -> None:
     """A staircase per line: a rate belongs to its whole bin, so nothing slopes from one to the next."""
     per_second = bins.goodput * (8e9 / bins.width_ns)
-    scale, unit = units.rate_unit(float(per_second.max()))
+    scale, unit = rate_unit(float(per_second.max()))
     totals = bins.goodput.sum(axis=1)
     with_payload = np.flatnonzero(totals)
     for number, (color, style) in zip(with_payload, DIRECTIONS, strict=False):
         ax.stairs(
             per_second[number] / scale, edges, color=color, linestyle=style, linewidth=1.3,
-            label=f"{labels[number]} ({units.data_amount(int(totals[number]))})",
+            label=f"{labels[number]} ({units.size(int(totals[number]))})",
         )  # fmt: skip
         if len(labels) <= 2:
             ax.stairs(per_second[number] / scale, edges, color=color, fill=True, alpha=0.15, linewidth=0)
@@ -124,9 +125,9 @@ def _draw_counts(ax: Axes, bins: Bins, edges: np.ndarray) -> Axes:
             tall + lane, edges, baseline=lane, fill=True, color=MARKS[name].color, edgecolor=QUIET, linewidth=0.3,
             label=name,
         )  # fmt: skip
-        labels.append(f"{MARKS[name].label} ({units.amount(int(counts.sum()))})")
+        labels.append(f"{MARKS[name].label} ({units.count(int(counts.sum()))})")
         lower.annotate(
-            f"\N{LESS-THAN OR EQUAL TO} {units.amount(most)}", (1, lane + 0.42), (3, 0),
+            f"\N{LESS-THAN OR EQUAL TO} {units.count(most)}", (1, lane + 0.42), (3, 0),
             xycoords=("axes fraction", "data"), textcoords="offset points", fontsize=7, va="center", color=QUIET,
         )  # fmt: skip
         lower.axhline(lane, color="#DDDDDD", linewidth=0.5, zorder=0)
@@ -154,9 +155,9 @@ def _room_below(ax: Axes, part: float) -> Axes:
 def _figures(bins: Bins) -> str:
     """One line about the whole picture."""
     total = int(bins.goodput.sum())
-    text = f"{units.data_amount(total)} of goodput"
+    text = f"{units.size(total)} of goodput"
     if total and bins.span_ns > 0:
-        text += f" in {units.duration(bins.span_ns)}, {units.rate(total * 8e9 / bins.span_ns)} on average"
+        text += f" in {units.duration(bins.span_ns)}, {rate(total * 8e9 / bins.span_ns)} on average"
     if bins.outside:
-        text += f"; {units.counted(bins.outside, 'packet')} with times outside the range, counted at the edges"
+        text += f"; {units.plural(bins.outside, 'packet')} with times outside the range, counted at the edges"
     return text

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from roce_dissect import units
 from roce_dissect.errors import ArgumentError
-from roce_dissect.plot import units
 from roce_dissect.plot.points import KEEP
 from roce_dissect.plot.spaces import CIRCLE, Space, gather
 from roce_dissect.plot.style import MARKS, QUIET, dress, new_axes, say, set_title
+from roce_dissect.plot.units import connection_heading, ends, time_unit
 from roce_dissect.spec.aeth import syndrome_name
 
 if TYPE_CHECKING:
@@ -42,11 +43,11 @@ def draw_sequence(
     shown = carrying if ax is None else carrying[:1]
     axes = [ax] if ax is not None else new_axes(len(shown))
     first, last = _extent(shown)
-    unit_ns, unit = units.time_unit(last - first)
+    unit_ns, unit = time_unit(last - first)
     for number, (panel, space) in enumerate(zip(axes, shown, strict=True)):
         stalls = _stalls(analysis, space)
         _draw_space(panel, space, stalls, first, unit_ns, relative)
-        heading = units.connection_heading(row) if number == 0 else ""
+        heading = connection_heading(row) if number == 0 else ""
         figures = _figures(space, row, len(carrying) > 1)
         if len(shown) < len(carrying):
             figures += " \N{EN DASH} the other direction sent requests, too"
@@ -72,7 +73,7 @@ def _row(analysis: Analysis, connection: int) -> pd.Series | None:
 def _nothing(analysis: Analysis, row: pd.Series | None) -> str:
     if row is None:
         count = int(analysis.capture["roce_packets"])
-        return f"No connection in this capture ({units.counted(count, 'RoCE packet')}): there are no PSNs to follow."
+        return f"No connection in this capture ({units.plural(count, 'RoCE packet')}): there are no PSNs to follow."
     number = int(row["connection"])
     if int(row["a_to_b_stream"]) < 0 and int(row["b_to_a_stream"]) < 0:
         return f"Connection {number}: only its CM messages were captured, no packet of its queue pairs."
@@ -114,7 +115,7 @@ def _draw_space(ax: Axes, space: Space, stalls: np.ndarray, first: int, unit_ns:
     if space.acked.count:
         steps = space.acked.points()
         line = ax.step(time(steps[0]), steps[1] + shift, where="post", color=QUIET, linewidth=1.0, zorder=1.5)[0]
-        entries.append((line, f"{MARKS['ack'].label} ({units.counted(space.acked.count, 'response')})"))
+        entries.append((line, f"{MARKS['ack'].label} ({units.plural(space.acked.count, 'response')})"))
     for layer, name in enumerate(("gap", "response_gap")):
         if space.count(name):
             entries.append(_draw_gaps(ax, space, name, time, shift if name == "response_gap" else 0, 2.6 + layer / 10))
@@ -169,14 +170,14 @@ def _psn_limits(space: Space, shift: int) -> tuple[int, int]:
 def _label(space: Space, name: str) -> str:
     """Legend entry: what it is, how often it occurs, and how many are drawn where that is not all."""
     count, drawn = space.count(name), space.clouds[name].points().shape[1]
-    word, figures = MARKS[name].label, units.amount(count)
+    word, figures = MARKS[name].label, units.count(count)
     if name == "gap":
-        figures += f": {units.counted(space.missing, 'PSN')} did not pass here"
+        figures += f": {units.plural(space.missing, 'PSN')} did not pass here"
     elif name in ("nak", "fatal_nak", "rnr_nak"):
         said = space.syndromes_of(name)
         word = syndrome_name(said[0]) if len(said) == 1 else word
     if drawn < count:
-        figures += f"; {units.amount(drawn)} drawn, one per place"
+        figures += f"; {units.count(drawn)} drawn, one per place"
     return f"{word} ({figures})"
 
 
@@ -240,15 +241,15 @@ def _figures(space: Space, row: pd.Series, both: bool) -> str:
     mine_is_a = space.requests == int(row["a_to_b_stream"]) and space.requests >= 0
     if space.requests < 0:
         mine_is_a = space.responses == int(row["b_to_a_stream"])
-    a, b = units.ends(row)
+    a, b = ends(row)
     requester, responder = (a, b) if mine_is_a else (b, a)
-    parts = [units.counted(space.requests_count, "request") + f" of {requester}"]
+    parts = [units.plural(space.requests_count, "request") + f" of {requester}"]
     responses = space.count("response") + space.count("response_resent")
     if responses:
-        parts.append(units.counted(responses, "READ response") + f" of {responder}")
+        parts.append(units.plural(responses, "READ response") + f" of {responder}")
     way = "a_to_b" if mine_is_a else "b_to_a"
     if int(row[f"{way}_stall_ns"]) > 0:
-        runs = units.counted(int(row[f"{way}_resend_runs"]), "resend run")
+        runs = units.plural(int(row[f"{way}_resend_runs"]), "resend run")
         parts.append(f"stalled for {units.duration(int(row[f'{way}_stall_ns']))} in {runs}")
     if not space.acked.count and row["transport"] == "RC":
         parts.append("no answer was captured")

@@ -1,17 +1,13 @@
-"""Units and words for axes, titles and legends."""
+"""Units of axes, widths of bins, and the names of a connection in titles."""
 
 from __future__ import annotations
 
 import math
-from datetime import UTC, datetime
 from typing import Any
 
 import pandas as pd
 
-__all__ = [
-    "amount", "bin_width_ns", "clock", "connection_heading", "counted", "data_amount", "duration", "ends", "rate",
-    "rate_unit", "time_unit",
-]  # fmt: skip
+__all__ = ["bin_width_ns", "connection_heading", "ends", "rate", "rate_unit", "time_unit"]
 
 _TIMES = (
     (3_600_000_000_000, "h"),
@@ -22,7 +18,6 @@ _TIMES = (
     (1, "ns"),
 )
 _RATES = ((1e12, "Tb/s"), (1e9, "Gb/s"), (1e6, "Mb/s"), (1e3, "kb/s"), (1.0, "b/s"))
-_BYTES = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 
 
 def time_unit(span_ns: int) -> tuple[int, str]:
@@ -49,46 +44,10 @@ def rate_unit(bits_per_second: float) -> tuple[float, str]:
     return _RATES[-1]
 
 
-def duration(nanoseconds: int) -> str:
-    """A duration with three digits: ``95.9 ms``."""
-    for unit_ns, name in _TIMES[2:]:
-        if nanoseconds >= unit_ns:
-            return (
-                f"{nanoseconds / unit_ns:.3g} {name}"
-                if nanoseconds < 1000 * unit_ns
-                else f"{nanoseconds // unit_ns:,} {name}"
-            )
-    return "0 s"
-
-
 def rate(bits_per_second: float) -> str:
     """A rate with three digits: ``48.5 Mb/s``."""
     unit, name = rate_unit(bits_per_second)
     return f"{bits_per_second / unit:.3g} {name}"
-
-
-def data_amount(count: int) -> str:
-    """An amount of data, decimal: ``983 kB``."""
-    for unit, name in _BYTES:
-        if count >= unit:
-            return f"{count / unit:.3g} {name}" if count < 1000 * unit else f"{count / unit:,.0f} {name}"
-    return counted(count, "byte")
-
-
-def amount(count: int) -> str:
-    """A count with thousands apart."""
-    return f"{count:,}"
-
-
-def counted(count: int, one: str, many: str | None = None) -> str:
-    """``1 gap``, ``2 gaps``."""
-    return f"{count:,} {one if count == 1 else many or one + 's'}"
-
-
-def clock(time_ns: int) -> str:
-    """Date and time in UTC, to the microsecond."""
-    seconds, rest = divmod(time_ns, 1_000_000_000)
-    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S}.{rest // 1000:06d} UTC"
 
 
 def bin_width_ns(span_ns: int, packets: int) -> int:

@@ -1,4 +1,4 @@
-"""Units and words."""
+"""Units of axes, widths of bins, names of connections."""
 
 from __future__ import annotations
 
@@ -23,23 +23,6 @@ def test_time_axis_has_readable_numbers(span_ns, name):
 )
 def test_rates_are_decimal(bits, text):
     assert units.rate(bits) == text
-
-
-@pytest.mark.parametrize(
-    ("ns", "text"),
-    [(0, "0 s"), (1, "1 ns"), (95_931_000, "95.9 ms"), (5_377_709_000, "5.38 s"), (7200 * 10**9, "7,200 s")],
-)
-def test_durations(ns, text):
-    assert units.duration(ns) == text
-
-
-def test_amounts():
-    assert [units.data_amount(n) for n in (1, 999, 983_040, 9 * 10**9)] == ["1 byte", "999 bytes", "983 kB", "9 GB"]
-    assert [units.counted(n, "gap") for n in (0, 1, 2000)] == ["0 gaps", "1 gap", "2,000 gaps"]
-
-
-def test_clock_is_utc_and_exact_to_the_microsecond():
-    assert units.clock(1_795_957_504_324_531_999) == "2026-11-29 13:05:04.324531 UTC"
 
 
 @pytest.mark.parametrize("span_ns", [0, 1, 999, 53_000_000, 217_000_000, 10**10, 10**15])

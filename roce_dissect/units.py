@@ -1,4 +1,4 @@
-"""Figures as people read them: three digits and a unit."""
+"""Figures as people read them, on screens and in pictures: three digits and a unit."""
 
 from __future__ import annotations
 
@@ -18,8 +18,10 @@ def plural(number: int, noun: str, many: str | None = None) -> str:
 
 
 def duration(time_ns: int) -> str:
-    """A time in the unit that suits it: ``850 ns``, ``6.19 ms``, ``1.52 s``, ``3 min 20 s``."""
-    for unit, in_ns in (("ns", 1), ("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)):
+    """A time in the unit that suits it: ``850 ns``, ``6.19 ms``, ``1.52 s``, ``3 min 20 s``; ``0 s`` for none."""
+    if time_ns == 0:
+        return "0 s"
+    for unit, in_ns in (("ns", 1), ("µs", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)):
         value = time_ns / in_ns
         if abs(value) < (999.5 if unit != "s" else 119.5):
             return f"{value:.3g} {unit}"
@@ -42,11 +44,8 @@ def size(octets: int) -> str:
 def clock(time_ns: int) -> str:
     """A point in time: ``2026-11-29 13:05:03.269948 UTC``; nanoseconds where there are some.
 
-    Times that no calendar has are printed in seconds.
+    Any signed 64-bit number of nanoseconds has a date (1677 to 2262).
     """
     seconds, rest = divmod(time_ns, 1_000_000_000)
-    try:
-        day = datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S")
-    except (OverflowError, ValueError, OSError):
-        return f"{seconds}.{rest:09d} s after 1970"
+    day = datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S")
     return f"{day}.{rest:09d} UTC" if rest % 1000 else f"{day}.{rest // 1000:06d} UTC"
