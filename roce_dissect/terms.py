@@ -42,6 +42,10 @@ class Verdict(IntEnum):
     COPY = 6
 
 
+#: Verdicts of what goes beyond all that was seen before.
+ADVANCING = (Verdict.FIRST, Verdict.NEW, Verdict.GAP)
+
+
 class Accepted(IntEnum):
     """What the responder made of a request."""
 

@@ -12,8 +12,9 @@ from roce_dissect.errors import ArgumentError
 from roce_dissect.plot.points import column, packet_pieces
 from roce_dissect.plot.units import bin_width_ns
 from roce_dissect.spec.aeth import SyndromeKind
-from roce_dissect.spec.opcodes import Opcode
-from roce_dissect.terms import Role, Verdict
+from roce_dissect.spec.net import ECN_CE
+from roce_dissect.spec.opcodes import RC_READ_RESPONSES
+from roce_dissect.terms import ADVANCING, Role, Verdict
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,8 +26,6 @@ __all__ = ["COUNTED", "Bins", "bin_packets", "goodput_of"]
 _COLUMNS = ("time_ns", "stream", "role", "verdict", "opcode", "syndrome", "payload_len", "ecn")
 #: What is counted per bin, by the name of its mark (`roce_dissect.plot.style.MARKS`).
 COUNTED = ("resent", "response_resent", "late", "copy", "gap", "response_gap", "nak", "rnr_nak", "ce", "cnp")
-_READ_FIRST, _READ_LAST = int(Opcode["RC_READ_RESPONSE_FIRST"]), int(Opcode["RC_READ_RESPONSE_ONLY"])
-_ADVANCES = (Verdict.FIRST, Verdict.NEW, Verdict.GAP)
 _MOST_BINS = 1_000_000
 
 
@@ -70,8 +69,8 @@ def goodput_of(role: np.ndarray, verdict: np.ndarray, opcode: np.ndarray, payloa
 
     Requests that were new or late, READ responses that were new, and datagrams, which nobody judges.
     """
-    advances = np.isin(verdict, _ADVANCES)
-    read = (opcode >= _READ_FIRST) & (opcode <= _READ_LAST)
+    advances = np.isin(verdict, ADVANCING)
+    read = np.isin(opcode, RC_READ_RESPONSES)
     good = (role == Role.REQUEST) & (advances | (verdict == Verdict.LATE))
     good |= (role == Role.RESPONSE) & read & advances
     good |= (role == Role.DATAGRAM) | (role == Role.MANAGEMENT)
@@ -135,7 +134,7 @@ def _add(bins: Bins, group_of: np.ndarray, packets: dict[str, np.ndarray]) -> No
     summed = np.bincount(group[mine] * count + place[mine], good[mine], minlength=groups * count)
     bins.goodput += summed.reshape(groups, count).astype(np.int64)
     request, response = mine & (role == Role.REQUEST), mine & (role == Role.RESPONSE)
-    read = response & (packets["opcode"] >= _READ_FIRST) & (packets["opcode"] <= _READ_LAST)
+    read = response & np.isin(packets["opcode"], RC_READ_RESPONSES)
     said = packets["syndrome"] >> 5 & 3  # without AETH this is 0, an ACK
     where = {
         "resent": request & (verdict == Verdict.RESENT),
@@ -146,7 +145,7 @@ def _add(bins: Bins, group_of: np.ndarray, packets: dict[str, np.ndarray]) -> No
         "response_gap": read & (verdict == Verdict.GAP),
         "nak": response & (said == SyndromeKind.NAK),
         "rnr_nak": response & (said == SyndromeKind.RNR_NAK),
-        "ce": mine & (packets["ecn"] == 3),
+        "ce": mine & (packets["ecn"] == ECN_CE),
         "cnp": mine & (role == Role.CNP),
     }
     for name in COUNTED:

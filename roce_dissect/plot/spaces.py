@@ -16,19 +16,18 @@ import pandas as pd
 
 from roce_dissect.plot.points import KEEP, Cloud, Staircase, column, packet_pieces
 from roce_dissect.spec.aeth import FATAL_NAKS, SyndromeKind, syndrome_kind
-from roce_dissect.spec.opcodes import Opcode
-from roce_dissect.terms import Role, Verdict
+from roce_dissect.spec.net import ECN_CE
+from roce_dissect.spec.opcodes import RC_READ_RESPONSES
+from roce_dissect.terms import ADVANCING, Role, Verdict
 
 if TYPE_CHECKING:
     from roce_dissect.api import Analysis
 
-__all__ = ["PacketColumns", "Space", "gather"]
+__all__ = ["CIRCLE", "PacketColumns", "Space", "gather"]
 
 _COLUMNS = (
     "time_ns", "stream", "role", "psn_ext", "verdict", "missing_before", "opcode", "syndrome", "payload_len", "ecn",
 )  # fmt: skip
-_ADVANCES = (Verdict.FIRST, Verdict.NEW, Verdict.GAP)
-_CE = 3
 _NO_SYNDROME = -1
 #: PSNs of the whole 24-bit circle.
 CIRCLE = 1 << 24
@@ -57,8 +56,7 @@ class PacketColumns:
     @property
     def is_read_response(self) -> np.ndarray:
         """READ RESPONSE FIRST, MIDDLE, LAST or ONLY of RC."""
-        first, last = int(Opcode["RC_READ_RESPONSE_FIRST"]), int(Opcode["RC_READ_RESPONSE_ONLY"])
-        return (self.opcode >= first) & (self.opcode <= last)
+        return np.isin(self.opcode, RC_READ_RESPONSES)
 
 
 @dataclass(slots=True)
@@ -135,7 +133,7 @@ class Space:
         theirs = (packets.stream == self.responses) & (packets.role == Role.RESPONSE) & placed
         self._add_requests(packets, mine)
         self._add_responses(packets, theirs)
-        self._put("ce", packets, (mine | theirs) & (packets.ecn == _CE))
+        self._put("ce", packets, (mine | theirs) & (packets.ecn == ECN_CE))
         self._put("cnp", packets, np.isin(packets.stream, self.cnp_streams) & (packets.role == Role.CNP))
         data = mine | (theirs & packets.is_read_response)
         self.payload_bytes += int(packets.payload_len[data].sum())
@@ -144,7 +142,7 @@ class Space:
         if self._first_request is None and mine.any():
             self._first_request = int(packets.psn_ext[mine][0])
         verdict = packets.verdict
-        self._put("new", packets, mine & np.isin(verdict, _ADVANCES))
+        self._put("new", packets, mine & np.isin(verdict, ADVANCING))
         self._put("resent", packets, mine & (verdict == Verdict.RESENT))
         self._put("late", packets, mine & (verdict == Verdict.LATE))
         self._put("copy", packets, mine & (verdict == Verdict.COPY))
@@ -156,7 +154,7 @@ class Space:
         if self._first_response is None:
             self._first_response = int(packets.psn_ext[theirs][0])
         reads = theirs & packets.is_read_response
-        self._put("response", packets, reads & np.isin(packets.verdict, _ADVANCES))
+        self._put("response", packets, reads & np.isin(packets.verdict, ADVANCING))
         self._put("response_resent", packets, reads & (packets.verdict == Verdict.RESENT))
         self._put_gaps("response_gap", packets, reads & (packets.verdict == Verdict.GAP))
         told = packets.syndrome != _NO_SYNDROME

@@ -103,6 +103,9 @@ _NAMES[_CNP] = "CNP"
 #: Every opcode that has a name: ``Opcode.RC_SEND_FIRST`` ... ``Opcode.CNP``.
 Opcode = IntEnum("Opcode", {name: value for value, name in sorted(_NAMES.items())})  # type: ignore[misc]
 
+#: Opcodes of RC that carry data of a READ.
+RC_READ_RESPONSES = tuple(value for value, name in _NAMES.items() if name.startswith("RC_READ_RESPONSE"))
+
 #: Extended headers of each named opcode, as bits of `roce_dissect.spec.headers`.
 HEADERS: dict[int, int] = {
     value: HAS_CNP if value == _CNP else _headers(Transport(value & 0xE0), value & 0x1F) for value in _NAMES

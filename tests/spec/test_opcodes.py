@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from roce_dissect.spec import headers as bit
-from roce_dissect.spec.opcodes import HEADERS, RESPONSES, Opcode, Transport, operation_name
+from roce_dissect.spec.opcodes import HEADERS, RC_READ_RESPONSES, RESPONSES, Opcode, Transport, operation_name
 
 #: (opcode, name, extended headers) from IBTA Vol. 1, table 38, and annexes A14, A17, A19.
 BY_HAND = [
@@ -55,6 +55,7 @@ def test_which_exist():
     expected |= {*range(0xA0, 0xB5), 0xB6, 0xB7}
     assert set(HEADERS) == expected == {int(opcode) for opcode in Opcode}
     assert set(range(0x0D, 0x13)) == RESPONSES
+    assert set(RC_READ_RESPONSES) == {0x0D, 0x0E, 0x0F, 0x10}
     assert operation_name(0x15) == "opcode 0x15"
     assert operation_name(0xFF) == "opcode 0xff"
     assert operation_name(0) == "RC SEND FIRST"
