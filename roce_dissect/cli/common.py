@@ -7,15 +7,12 @@ import os
 import signal
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from roce_dissect.cli.safe import safe
-from roce_dissect.errors import RoceDissectError
-
-if TYPE_CHECKING:
-    from roce_dissect.decode.blocks import FileSummary
+from roce_dissect.errors import CaptureError, RoceDissectError
 
 __all__ = [
     "FINE",
@@ -48,15 +45,13 @@ def complain(text: str) -> None:
     click.echo(f"{PROGRAM}: {safe(text)}", err=True)
 
 
-def report_files(files: Iterable[FileSummary] | Iterable[dict[str, Any]]) -> int:
-    """One line on standard error for every input that could not be read to its end; returns the exit status."""
-    from dataclasses import asdict
+def report_files(files: Iterable[dict[str, Any]]) -> int:
+    """One line on standard error for every input that could not be read to its end; returns the exit status.
 
-    from roce_dissect.errors import CaptureError
-
+    `files` are as in ``capture["files"]``.
+    """
     status = FINE
-    for one in files:
-        record = one if isinstance(one, dict) else asdict(one)
+    for record in files:
         if record["error"] is not None:
             complain(str(CaptureError(record["path"], record["error"], record["error_offset"])))
             status = UNREADABLE

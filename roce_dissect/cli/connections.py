@@ -10,10 +10,22 @@ from roce_dissect.units import count, duration, size
 if TYPE_CHECKING:
     from roce_dissect.api import Analysis
 
-__all__ = ["FIGURES", "ConnectionRow", "connection_rows", "end_text"]
+__all__ = ["FIGURES", "TROUBLE", "ConnectionRow", "connection_rows", "end_text"]
 
 #: Headings of the figures, in order.
-FIGURES = ("packets", "goodput ->", "goodput <-", "gaps/missing", "resent/late", "NAK/RNR", "CNP/CE", "copies", "stall")
+FIGURES = (
+    "packets",
+    "goodput a>b",
+    "goodput b>a",
+    "gaps/missing",
+    "resent/late",
+    "NAK/RNR",
+    "CNP/CE",
+    "copies",
+    "stall",
+)
+#: Figures of a direction of which any but 0 is trouble.
+TROUBLE = ("missing_packets", "late_packets", "resent_packets", "copies", "naks", "rnr_naks", "response_gaps")
 _NOTHING = "-"
 #: Evidence that needs no word: a handshake, or PSNs that fit.
 _CERTAIN = ("cm", "psn")
@@ -70,7 +82,6 @@ def _row(record: dict[str, Any], refused: set[int], ended: set[int]) -> Connecti
     def both(name: str) -> int:
         return int(record[f"a_to_b_{name}"]) + int(record[f"b_to_a_{name}"])
 
-    trouble = ("missing_packets", "late_packets", "resent_packets", "copies", "naks", "rnr_naks", "response_gaps")
     return ConnectionRow(
         record,
         number,
@@ -88,7 +99,7 @@ def _row(record: dict[str, Any], refused: set[int], ended: set[int]) -> Connecti
             duration(both("stall_ns")) if both("stall_ns") else _NOTHING,
         ],
         _notes(record, number in refused, number in ended),
-        any(both(name) for name in trouble) or number in refused or number in ended,
+        any(both(name) for name in TROUBLE) or number in refused or number in ended,
     )
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from roce_dissect.spec.aeth import FATAL_NAKS, syndrome_name
 from roce_dissect.spec.cm import reject_reason_name
+from roce_dissect.terms import EventKind
 from roce_dissect.units import count, duration, plural
 
 if TYPE_CHECKING:
@@ -15,10 +16,13 @@ if TYPE_CHECKING:
 
     from roce_dissect.api import Analysis
 
-__all__ = ["Happening", "happenings"]
+__all__ = ["CM_STEPS", "Happening", "happenings"]
+
+#: Kinds of the connection manager's messages, in the order of a connection's life.
+CM_STEPS = tuple(kind.name.lower() for kind in EventKind if kind.name.startswith("CM_"))
 
 #: Kinds that are part of an ordinary connection's life: no line of their own.
-_ORDINARY = ("cm_req", "cm_rep", "cm_rtu", "cm_dreq", "cm_drep")
+_ORDINARY = tuple(step for step in CM_STEPS if step != "cm_rej")
 #: Kinds of which one that repeats with the same PSN, value and stream is one line.
 _REPEATING = ("nak", "rnr_nak")
 #: What comes first when not all can be shown; fatal NAKs before all.
@@ -40,9 +44,7 @@ class Happening:
     connection : int
         Row of the connections table, 0: none.
     direction : str
-        ``"a -> b"`` or ``"b -> a"``; empty where the event has no stream.
-    file : int
-        Index of the file of the first frame.
+        ``"a>b"`` or ``"b>a"``; empty where the event has no stream.
     spans : list of (int, int, int)
         File, first and last frame, once for each repetition (some, when there are many) and each file.
     text : str
@@ -52,7 +54,6 @@ class Happening:
     time_ns: int
     connection: int
     direction: str
-    file: int
     spans: list[tuple[int, int, int]]
     text: str
 
@@ -79,7 +80,7 @@ def happenings(result: Analysis, most: int) -> tuple[list[Happening], int]:
     for leader, record in zip(picked, records, strict=True):
         places = events.loc[members[leader], ["file", "frame", "last_file", "last_frame"]].to_numpy("int64").tolist()
         found.append(_happening(record, places, directions, lengths))
-    return sorted(found, key=lambda one: (one.time_ns, one.file, one.spans[0])), len(leaders)
+    return sorted(found, key=lambda one: (one.time_ns, one.spans[0])), len(leaders)
 
 
 def _repetitions(events: pd.DataFrame) -> tuple[list[int], dict[int, list[int]]]:
@@ -120,7 +121,7 @@ def _choose(lines: pd.DataFrame, repeats: np.ndarray, most: int) -> list[int]:
 def _directions(result: Analysis) -> dict[int, str]:
     """Stream -> its direction on its connection."""
     ways: dict[int, str] = {}
-    for name, words in (("a_to_b_stream", "a -> b"), ("b_to_a_stream", "b -> a")):
+    for name, words in (("a_to_b_stream", "a>b"), ("b_to_a_stream", "b>a")):
         ways |= dict.fromkeys(result.connections[name].tolist(), words)
     ways.pop(-1, None)
     return ways
@@ -135,7 +136,6 @@ def _happening(
         int(record["time_ns"]),
         int(record["connection"]),
         directions.get(int(record["stream"]), ""),
-        int(record["file"]),
         spans,
         f"{where}: {_WORDS[record['kind']](record, len(places))}",
     )

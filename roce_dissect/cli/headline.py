@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from roce_dissect.cli.connections import TROUBLE
+from roce_dissect.cli.happenings import CM_STEPS
 from roce_dissect.cli.safe import safe
 from roce_dissect.units import clock, count, duration, plural
 
@@ -29,7 +31,10 @@ _OTHER_NAMES = {
     "other_link_type": "of a link type that is not decoded",
 }
 
-_CM_STEPS = ("cm_req", "cm_rep", "cm_rtu", "cm_rej", "cm_dreq", "cm_drep")
+#: Totals of which any but 0 is trouble. Marks and CNPs are the fabric at work.
+_TROUBLE_TOTALS = (
+    "missing", "late", "resent", "copies", "naks", "rnr_naks", "response_gaps", "unseen", "rejects", "ended",
+)  # fmt: skip
 _MOST_FILES = 12
 
 
@@ -57,22 +62,8 @@ class Totals:
 
     @property
     def healthy(self) -> bool:
-        """Nothing is missing, repeated or refused. Marks and CNPs are the fabric at work, not trouble."""
-        return not (
-            self.missing
-            or self.late
-            or self.resent
-            or self.copies
-            or self.naks
-            or self.rnr_naks
-            or self.response_gaps
-            or self.unseen
-            or self.rejects
-            or self.ended
-        )
-
-
-_TROUBLE = ("missing_packets", "late_packets", "resent_packets", "copies", "naks", "rnr_naks", "response_gaps")
+        """Nothing is missing, repeated or refused."""
+        return not any(getattr(self, name) for name in _TROUBLE_TOTALS)
 
 
 def totals(result: Analysis) -> Totals:
@@ -82,7 +73,7 @@ def totals(result: Analysis) -> Totals:
     def total(name: str) -> int:
         return int(streams[name].sum())
 
-    troubled = set(streams.loc[streams[[*_TROUBLE]].sum(axis=1) > 0, "connection"].tolist())
+    troubled = set(streams.loc[streams[[*TROUBLE]].sum(axis=1) > 0, "connection"].tolist())
     rejects = events["kind"] == "cm_rej"
     troubled |= set(events.loc[rejects, "connection"].tolist())
     paired = (connections["a_to_b_stream"] >= 0) & (connections["b_to_a_stream"] >= 0)
@@ -208,7 +199,7 @@ def capture_lines(result: Analysis, sums: Totals) -> list[tuple[str, str]]:
         span = duration(capture["last_time_ns"] - capture["first_time_ns"])
         lines.append(("time", f"{span} from {clock(capture['first_time_ns'])}"))
     steps = result.events["kind"].value_counts()
-    steps = ", ".join(f"{count(int(steps[kind]))} {kind[3:].upper()}" for kind in _CM_STEPS if kind in steps)
+    steps = ", ".join(f"{count(int(steps[kind]))} {kind[3:].upper()}" for kind in CM_STEPS if kind in steps)
     if steps:
         lines.append(("set-up", f"by the connection manager: {steps}"))
     return lines + [("note", note) for note in _notes(capture, sums)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import click
@@ -57,7 +58,7 @@ def command(files: tuple[str, ...], form: str, columns: str | None, most: int | 
                         break
         except KeyboardInterrupt:
             interrupt.wanted = True
-    status = report_files(session.files)
+    status = report_files(asdict(one) for one in session.files)
     return INTERRUPTED if interrupt.wanted else status
 
 

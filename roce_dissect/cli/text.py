@@ -140,7 +140,7 @@ def _headline(result: Analysis, sums: Totals) -> Text:
 def _connections(rows: list[ConnectionRow], width: int) -> RenderableType:
     """The widest of three forms that fits: ends side by side; one below the other; and without empty columns."""
     empty = {index for index in range(len(FIGURES)) if all(row.figures[index] == "-" for row in rows)}
-    rare = {FIGURES.index("copies"), FIGURES.index("goodput <-")} & empty
+    rare = {FIGURES.index("copies"), FIGURES.index("goodput b>a")} & empty
     for stacked, left_out in ((False, rare), (False, empty), (True, empty)):
         needed = _needed_width(rows, stacked, left_out)
         if needed <= width:
@@ -161,7 +161,7 @@ def _connection_table(rows: list[ConnectionRow], stacked: bool, left_out: set[in
     table.add_column("type", no_wrap=True)
     shown = [index for index in range(len(FIGURES)) if index not in left_out]
     for index in shown:
-        table.add_column(FIGURES[index].replace("->", "a>b").replace("<-", "b>a"), justify="right", no_wrap=True)
+        table.add_column(FIGURES[index], justify="right", no_wrap=True)
     with_notes = any(row.notes for row in rows)
     sick = any(row.troubled for row in rows)
     if with_notes:
@@ -179,11 +179,7 @@ def _connection_list(rows: list[ConnectionRow]) -> Group:
     parts: list[RenderableType] = []
     for row in rows:
         parts.append(Text(f"#{row.number} {row.transport}  {row.ends[0]} - {row.ends[1]}", overflow="fold"))
-        figures = [
-            f"{name.replace('->', 'a>b').replace('<-', 'b>a')} {value}"
-            for name, value in zip(FIGURES, row.figures, strict=True)
-            if value != "-"
-        ]
+        figures = [f"{name} {value}" for name, value in zip(FIGURES, row.figures, strict=True) if value != "-"]
         parts.append(Padding(Text(", ".join([*figures, *([row.notes] if row.notes else [])])), (0, 0, 0, 3)))
     return Group(*parts)
 
@@ -203,7 +199,7 @@ def _events(lines: list[Happening], start_ns: int) -> Table:
     table.add_column("what", overflow="fold")
     for one in lines:
         number = str(one.connection) if one.connection else ""
-        cells = (f"+{(one.time_ns - start_ns) / 1e9:.6f}", number, one.direction.replace(" -> ", ">"), one.text)
+        cells = (f"+{(one.time_ns - start_ns) / 1e9:.6f}", number, one.direction, one.text)
         table.add_row(*map(Text, cells))
     return table
 
