@@ -158,7 +158,7 @@ _FIGURES = (
     Column("packets", "int64", "packets of any role", "packets"),
     Column("bytes", "int64", "frames on the wire", "bytes"),
     Column("payload_bytes", "int64", "payload of all packets, resent ones too", "bytes"),
-    Column("goodput_bytes", "int64", "payload of what was new to the capture point", "bytes"),
+    Column("goodput_bytes", "int64", "payload that was new to the capture point and met no QP in error", "bytes"),
     Column("first_file", "uint16", "file of the first packet"),
     Column("first_frame", "int64", "frame of the first packet"),
     Column("first_time_ns", "int64", "time of the first packet", "ns"),
@@ -254,7 +254,7 @@ EVENTS = _table(
 )
 
 HOSTS = _table(
-    Column("host", "int32", "row number, from 0"),
+    Column("host", "int32", "code of the host, from 1"),
     Column("address", "str", "IP address or GID"),
     Column("sent_packets", "int64", "RoCE packets it sent", "packets"),
     Column("received_packets", "int64", "RoCE packets it received", "packets"),

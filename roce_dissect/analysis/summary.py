@@ -69,6 +69,8 @@ def capture_summary(
         "compiled": not interpreted_kernels(),
         "foreign_packets": flows.foreign,
         "untracked_packets": flows.untracked,
+        "twin_packets": flows.twins,
+        "cut_answers": flows.cut_answers,
         "events_left_out": flows.events_left_out + flows.handshakes.left_out,
     }
 

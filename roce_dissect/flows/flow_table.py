@@ -188,6 +188,16 @@ class FlowTable:
         """Packets without a trustworthy BTH, or with an opcode that means nothing."""
         return int(self._counts[states.FOREIGN])
 
+    @property
+    def twins(self) -> int:
+        """Requests that are in the capture twice, with the same identification and ICRC, however far apart."""
+        return int(self._counts[states.TWINS])
+
+    @property
+    def cut_answers(self) -> int:
+        """Responses whose AETH was cut off: whether they were ACK or NAK is not known."""
+        return int(self._counts[states.CUT_ANSWERS])
+
     # -- packets ---------------------------------------------------------------------------------------------------
 
     def feed(

@@ -167,4 +167,6 @@ cdef enum:
     EVENTS_USED = 3
     UNTRACKED = 4
     FOREIGN = 5
+    TWINS = 6
+    CUT_ANSWERS = 7
     COUNTS = 8

@@ -193,4 +193,6 @@ HOLE_FREE = 2
 EVENTS_USED = 3
 UNTRACKED = 4  # packets whose stream found no room
 FOREIGN = 5  # packets without a trustworthy BTH
+TWINS = 6  # requests that are in the capture twice, bit for bit
+CUT_ANSWERS = 7  # responses whose AETH was cut off: ACK or NAK is not known
 COUNTS = 8

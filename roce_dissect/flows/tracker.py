@@ -124,7 +124,7 @@ class Tracker(Ledger):
         answered: cython.longlong = self.streams[one, RESPONSE_NEXT]
         behind: cython.longlong = -distance(answered, self.streams[other, NEXT])
         if answered != 0 and not (
-            -self.streams[other, SLACK] <= behind <= self.streams[other, NEXT] - self.streams[other, FIRST_PSN]
+            -IMPOSSIBLE < behind < self.streams[other, NEXT] - self.streams[other, FIRST_PSN] + IMPOSSIBLE
         ):
             self.streams[one, RESPONSE_NEXT] = 0  # it answered another life until now
         self.streams[one, PEER] = other + 1
@@ -303,15 +303,17 @@ class Tracker(Ledger):
     @cython.nogil
     @cython.exceptval(-1, check=False)
     def is_copy(self, stream: cython.Py_ssize_t, psn: cython.longlong, fingerprint: cython.longlong) -> cython.bint:
-        """Whether the very same packet passed within the window; remembers this one."""
+        """Whether the very same packet passed within the window; counts it as a twin anyhow, and remembers it."""
         key: cython.longlong = (cython.cast(cython.longlong, stream) << 24) + psn + 1
         at: cython.Py_ssize_t = (psn + stream * 61) & (self.recent.shape[0] - 1)
-        same: cython.bint = (
+        same: cython.bint = False
+        if (
             self.recent[at, RECENT_KEY] == key
             and self.recent[at, RECENT_PRINT] == fingerprint
-            and self.time - self.recent[at, RECENT_TIME] <= COPY_WINDOW_NS
-            and self.time >= self.recent[at, RECENT_TIME]
-        )
+            and self.streams[stream, ID_VARIES] != 0
+        ):
+            self.counts[TWINS] += 1
+            same = 0 <= self.time - self.recent[at, RECENT_TIME] <= COPY_WINDOW_NS
         self.recent[at, RECENT_KEY] = key
         self.recent[at, RECENT_PRINT] = fingerprint
         self.recent[at, RECENT_TIME] = self.time
@@ -390,13 +392,11 @@ class Tracker(Ledger):
             self.streams[stream, NEXT] = psn + span
             self.streams[stream, SLACK] = slack
             self.streams[stream, ADVANCE_TIME] = self.time
-            self.streams[stream, GOODPUT_BYTES] += payload
         elif verdict == VERDICT_COPY:
             self.streams[stream, COPIES] += 1
         else:
             if verdict == VERDICT_LATE:
                 self.streams[stream, LATE_PACKETS] += 1
-                self.streams[stream, GOODPUT_BYTES] += payload
             else:
                 self.streams[stream, RESENT_PACKETS] += 1
             self.add_to_run(stream, psn, verdict == VERDICT_LATE)
@@ -410,6 +410,8 @@ class Tracker(Ledger):
                 and ahead >= 0
             ):
                 self.resume(stream, self.streams[stream, NEXT])
+        if accepted != ACCEPTED_QP_ERROR and (ahead >= 0 or verdict == VERDICT_LATE):
+            self.streams[stream, GOODPUT_BYTES] += payload
         return verdict | accepted << 8
 
     # -- connection management: the caller has read the messages -------------------------------------------------------
@@ -641,7 +643,7 @@ class Tracker(Ledger):
                             fingerprint = cython.cast(cython.longlong, ip_id[packet]) << 32
                             if present[packet] & HAS_ICRC:
                                 fingerprint |= icrc[packet]
-                            copy = self.is_copy(stream, number, fingerprint) and self.streams[stream, ID_VARIES] != 0
+                            copy = self.is_copy(stream, number, fingerprint)
                         if (
                             self.streams[stream, FLAGS] == STARTED
                             and self.streams[stream, NEXT] == self.streams[stream, EXPECTED]
@@ -666,11 +668,15 @@ class Tracker(Ledger):
                             refuses = (syndrome[packet] >> 5) & 1 != 0  # RNR NAK and NAK: bit 5 is set
                             self.note_answer(stream, number, kind, syndrome[packet])
                         else:
+                            if kind & ACKNOWLEDGES:
+                                self.counts[CUT_ANSWERS] += 1
                             self.hear(stream, number, kind, -1)
                         judged = self.judge_response(stream, number, opcode[packet], refuses, payload)
                     elif kind & DATAGRAM:
-                        role = ROLE_DATAGRAM if dest_qp[packet] > 1 else ROLE_MANAGEMENT
-                        self.streams[stream, GOODPUT_BYTES] += payload
+                        role = ROLE_MANAGEMENT
+                        if dest_qp[packet] > 1:
+                            role = ROLE_DATAGRAM
+                            self.streams[stream, GOODPUT_BYTES] += payload
                     elif kind & CONGESTION:
                         role = ROLE_CNP
                         self.streams[stream, CNPS] += 1

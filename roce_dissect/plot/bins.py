@@ -14,7 +14,7 @@ from roce_dissect.plot.units import bin_width_ns
 from roce_dissect.spec.aeth import SyndromeKind
 from roce_dissect.spec.net import ECN_CE
 from roce_dissect.spec.opcodes import RC_READ_RESPONSES
-from roce_dissect.terms import ADVANCING, Role, Verdict
+from roce_dissect.terms import ADVANCING, Accepted, Role, Verdict
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["COUNTED", "Bins", "bin_packets", "goodput_of"]
 
-_COLUMNS = ("time_ns", "stream", "role", "verdict", "opcode", "syndrome", "payload_len", "ecn")
+_COLUMNS = ("time_ns", "stream", "role", "verdict", "accepted", "opcode", "syndrome", "payload_len", "ecn")
 #: What is counted per bin, by the name of its mark (`roce_dissect.plot.style.MARKS`).
 COUNTED = ("resent", "response_resent", "late", "copy", "gap", "response_gap", "nak", "rnr_nak", "ce", "cnp")
 _MOST_BINS = 1_000_000
@@ -64,16 +64,19 @@ class Bins:
         return np.arange(self.goodput.shape[1] + 1, dtype=np.int64) * self.width_ns
 
 
-def goodput_of(role: np.ndarray, verdict: np.ndarray, opcode: np.ndarray, payload_len: np.ndarray) -> np.ndarray:
+def goodput_of(
+    role: np.ndarray, verdict: np.ndarray, accepted: np.ndarray, opcode: np.ndarray, payload_len: np.ndarray
+) -> np.ndarray:
     """Payload bytes of each packet that are goodput, else 0: the tracker's rule for ``goodput_bytes``.
 
-    Requests that were new or late, READ responses that were new, and datagrams, which nobody judges.
+    Requests that were new or late, except those that met a QP in error; READ responses that were new; UD datagrams,
+    which nobody judges, without management.
     """
     advances = np.isin(verdict, ADVANCING)
     read = np.isin(opcode, RC_READ_RESPONSES)
-    good = (role == Role.REQUEST) & (advances | (verdict == Verdict.LATE))
+    good = (role == Role.REQUEST) & (advances | (verdict == Verdict.LATE)) & (accepted != Accepted.QP_ERROR)
     good |= (role == Role.RESPONSE) & read & advances
-    good |= (role == Role.DATAGRAM) | (role == Role.MANAGEMENT)
+    good |= role == Role.DATAGRAM
     return np.where(good, payload_len, 0)
 
 
@@ -129,7 +132,7 @@ def _add(bins: Bins, group_of: np.ndarray, packets: dict[str, np.ndarray]) -> No
     mine = group >= 0
     bins.outside += int((mine & ((place < 0) | (place >= count))).sum())
     place = np.clip(place, 0, count - 1)
-    good = goodput_of(role, verdict, packets["opcode"], packets["payload_len"])
+    good = goodput_of(role, verdict, packets["accepted"], packets["opcode"], packets["payload_len"])
     # bincount adds in float64: exact, since a piece's payload is far below 2^53 bytes.
     summed = np.bincount(group[mine] * count + place[mine], good[mine], minlength=groups * count)
     bins.goodput += summed.reshape(groups, count).astype(np.int64)
