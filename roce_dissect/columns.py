@@ -14,7 +14,10 @@ from roce_dissect import layout as row
 from roce_dissect.errors import ArgumentError
 from roce_dissect.terms import Accepted, EventKind, PairedBy, Role, Status, Verdict
 
-__all__ = ["CONNECTIONS", "COUNTERS", "EVENTS", "HOSTS", "PACKETS", "STREAMS", "Column", "packet_columns"]
+__all__ = [
+    "CONNECTIONS", "COUNTERS", "EVENTS", "FILE_SHIFT", "FRAME_MASK", "HOSTS", "PACKETS", "PER_DIRECTION", "STREAMS",
+    "TRACKED", "Column", "packet_columns",
+]  # fmt: skip
 
 #: A frame's key is ``file << FILE_SHIFT | frame``: one integer names a frame among several files, in order.
 FILE_SHIFT = 40

@@ -8,6 +8,18 @@ from __future__ import annotations
 
 from enum import IntEnum
 
+__all__ = [
+    "ADVANCING",
+    "CONFIDENCE",
+    "Accepted",
+    "EventKind",
+    "PairedBy",
+    "Role",
+    "Status",
+    "Verdict",
+    "names",
+]
+
 
 class Status(IntEnum):
     """How far a packet could be decoded."""

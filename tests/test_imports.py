@@ -6,6 +6,7 @@ import ast
 import importlib
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -69,6 +70,22 @@ THIRD_PARTY = {
 LATE_ONLY = {"matplotlib", "plotly", "jinja2", "scapy", "dask", "IPython"}
 #: Modules that are themselves only loaded within functions, and may import what is slow.
 LATE_MODULES = {"plot", "report"}
+
+
+#: Modules without ``__all__``, by name.
+WITHOUT_ALL = {
+    "roce_dissect.__main__",  # nothing is imported from it
+    # constants: all of them are for the kernels, which take them by a star import
+    "roce_dissect.layout",
+    "roce_dissect.capture.states",
+    "roce_dissect.flows.states",
+    "roce_dissect.spec.headers",
+    "roce_dissect.spec.net",
+    # kernels: others know them as modules, in either form
+    "roce_dissect.decode.kernel",
+    "roce_dissect.flows.ledger",
+    "roce_dissect.flows.tracker",
+}
 
 
 class Imports(ast.NodeVisitor):
@@ -177,14 +194,35 @@ def test_exceptions_are_in_use():
     assert used >= EXCEPTIONS
 
 
+def module_of(path):
+    return ".".join(("roce_dissect", *path.relative_to(PACKAGE).with_suffix("").parts)).removesuffix(".__init__")
+
+
+@cache
+def imported_names():
+    """Module -> names that other modules of the package take from it."""
+    modules = {module_of(path) for path in sources()}
+    found = {}
+    for path in sources():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and node.module in modules and node.module != module_of(path):
+                names = {alias.name for alias in node.names if f"{node.module}.{alias.name}" not in modules}
+                found.setdefault(node.module, set()).update(names - {"*"})
+    return found
+
+
 @pytest.mark.parametrize("path", sources(), ids=lambda path: path.relative_to(PACKAGE).as_posix())
 def test_all_is_exact(path):
-    """Where a module has ``__all__``, each of its names exists, once, and in order."""
-    module = importlib.import_module(".".join(("roce_dissect", *path.relative_to(PACKAGE).with_suffix("").parts)))
-    if path.stem == "__main__" or not hasattr(module, "__all__"):
+    """Each name of ``__all__`` exists, once; and what another module imports is in it."""
+    name, tree = module_of(path), ast.parse(path.read_text(encoding="utf-8"))
+    holds_nothing = all(isinstance(node, ast.Expr) for node in tree.body)  # a package's docstring
+    if name in WITHOUT_ALL or holds_nothing:
+        assert not any(isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__" for node in tree.body)
         return
+    module = importlib.import_module(name)
     assert len(set(module.__all__)) == len(module.__all__)
-    assert [name for name in module.__all__ if not hasattr(module, name)] == []
+    assert [one for one in module.__all__ if not hasattr(module, one)] == []
+    assert sorted(imported_names().get(name, set()) - set(module.__all__)) == []
 
 
 def test_public_face():

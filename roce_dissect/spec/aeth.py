@@ -7,6 +7,17 @@ from __future__ import annotations
 
 from enum import IntEnum
 
+__all__ = [
+    "CREDITS",
+    "FATAL_NAKS",
+    "NO_CREDIT_LIMIT",
+    "RNR_WAIT_NS",
+    "NakCode",
+    "SyndromeKind",
+    "syndrome_kind",
+    "syndrome_name",
+]
+
 #: Receiver-not-ready waits in nanoseconds, indexed by the five-bit timer code. Code 0 is the longest wait.
 RNR_WAIT_NS: tuple[int, ...] = tuple(
     10_000 * n

@@ -10,6 +10,23 @@ from enum import IntEnum
 
 from roce_dissect.spec.opcodes import Transport
 
+__all__ = [
+    "CLASS_CM",
+    "DREQ_FIELDS",
+    "GSI_QP",
+    "MAD_FIELDS",
+    "MAD_HEADER_SIZE",
+    "MAD_SIZE",
+    "PATH_MTU",
+    "REJ_FIELDS",
+    "REP_FIELDS",
+    "REQ_FIELDS",
+    "REQ_TRANSPORTS",
+    "CmMessage",
+    "RejectReason",
+    "reject_reason_name",
+]
+
 #: QP of the general services interface: management datagrams go there.
 GSI_QP = 1
 #: Management class of the connection manager.

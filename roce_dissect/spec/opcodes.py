@@ -24,6 +24,16 @@ from roce_dissect.spec.headers import (
     HAS_XRCETH,
 )
 
+__all__ = [
+    "HEADERS",
+    "OPERATIONS",
+    "RC_READ_RESPONSES",
+    "RESPONSES",
+    "Opcode",
+    "Transport",
+    "operation_name",
+]
+
 
 class Transport(IntEnum):
     """Bits 7 to 5 of the opcode; `CNP` is RoCE's own use of a single code, 0x81."""
