@@ -28,14 +28,25 @@ _TERMINAL_EVENTS = 10
 @click.argument("interface")
 @click.option("--seconds", type=click.FloatRange(0, min_open=True), metavar="S", help="Stop after this many seconds.")
 @click.option("--packets", type=click.IntRange(1), metavar="N", help="Stop after at least N RoCE packets.")
-@click.option("--refresh", type=click.FloatRange(0.1), default=1.0, show_default=True, metavar="S", help="In seconds.")
+@click.option(
+    "--refresh",
+    type=click.FloatRange(0.1),
+    default=1.0,
+    show_default=True,
+    metavar="S",
+    help="Seconds between refreshes.",
+)
 @click.option("--once", is_flag=True, help="No screen, only the final analysis.")
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="Of the final analysis.")
+@click.option(
+    "--format", "form", type=click.Choice(["text", "json"]), default="text", help="Form of the final analysis."
+)
 @click.option(
     "--top", type=click.IntRange(0), default=20, show_default=True, help="Show at most this many connections and hosts."
 )
 @click.option("--events", type=click.IntRange(0), default=20, show_default=True, help="Show at most this many events.")
-@click.option("--snaplen", type=click.IntRange(64), metavar="BYTES", help="Of each frame to keep; default: all.")
+@click.option(
+    "--snaplen", type=click.IntRange(64), metavar="BYTES", help="How much of each frame to keep; default: all."
+)
 def command(
     interface: str,
     seconds: float | None,
