@@ -15,8 +15,8 @@ __all__ = ["FIGURES", "TROUBLE", "ConnectionRow", "connection_rows", "end_text"]
 #: Headings of the figures, in order.
 FIGURES = (
     "packets",
-    "goodput a>b",
-    "goodput b>a",
+    "new data a>b",
+    "new data b>a",
     "gaps/missing",
     "resent/late",
     "NAK/RNR",
@@ -27,8 +27,8 @@ FIGURES = (
 #: Figures of a direction of which any but 0 is trouble.
 TROUBLE = ("missing_packets", "late_packets", "resent_packets", "copies", "naks", "rnr_naks", "response_gaps")
 _NOTHING = "-"
-#: Evidence that needs no word: a handshake, or PSNs that fit.
-_CERTAIN = ("cm", "psn")
+#: Evidence that needs a word, unlike a handshake or PSNs that fit.
+_WEAK = {"only": "elimination", "udp_sport": "UDP source port"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,8 +127,8 @@ def _notes(record: dict[str, Any], refused: bool, ended: bool) -> str:
     elif record["transport"] == "RC" and sum(packets) and min(packets) == 0:
         requests = int(record["a_to_b_requests"]) + int(record["b_to_a_requests"])
         notes.append("no answer seen" if requests else "answers only")
-    if record["paired_by"] not in (*_CERTAIN, "none"):
-        notes.append(f"paired by {record['paired_by']} ({record['confidence']:g})")
+    if record["paired_by"] in _WEAK:
+        notes.append(f"paired by {_WEAK[record['paired_by']]} ({record['confidence']:g})")
     if int(record["life"]) > 1:
         notes.append(f"life {record['life']}")
     response_gaps = int(record["a_to_b_response_gaps"]) + int(record["b_to_a_response_gaps"])

@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-__all__ = ["connection_filter", "frames_filter"]
+from roce_dissect.spec.net import ECN_CE
+from roce_dissect.spec.opcodes import Opcode
+
+__all__ = ["MARK_FILTERS", "connection_filter", "frames_filter"]
+
+#: Runs of marks: their packets are better found by what they carry than by frame numbers, with others between them.
+MARK_FILTERS = {
+    "ce": ("packets marked CE", f"ip.dsfield.ecn == {ECN_CE} || ipv6.tclass.ecn == {ECN_CE}"),
+    "cnp": ("CNPs", f"infiniband.bth.opcode == {int(Opcode['CNP']):#x}"),
+}
 
 
 def connection_filter(row: dict[str, Any]) -> str:

@@ -45,6 +45,8 @@ class Happening:
         Row of the connections table, 0: none.
     direction : str
         ``"a>b"`` or ``"b>a"``; empty where the event has no stream.
+    kind : str
+        As in the events table.
     spans : list of (int, int, int)
         File, first and last frame, once for each repetition (some, when there are many) and each file.
     text : str
@@ -54,6 +56,7 @@ class Happening:
     time_ns: int
     connection: int
     direction: str
+    kind: str
     spans: list[tuple[int, int, int]]
     text: str
 
@@ -136,6 +139,7 @@ def _happening(
         int(record["time_ns"]),
         int(record["connection"]),
         directions.get(int(record["stream"]), ""),
+        record["kind"],
         spans,
         f"{where}: {_WORDS[record['kind']](record, len(places))}",
     )
@@ -169,20 +173,20 @@ def _gap(event: dict[str, Any], _: int) -> str:
     missing = event["count"]
     responses = event["value"] == 1
     if missing == 1:
-        return f"gap: {'READ response ' if responses else ''}PSN {event['psn']} did not pass here"
+        return f"gap before it: {'READ response ' if responses else ''}PSN {event['psn']} had not passed here"
     what = "READ responses" if responses else "packets"
-    return f"gap: {count(missing)} {what} from PSN {event['psn']} on did not pass here"
+    return f"gap before it: {count(missing)} {what} from PSN {event['psn']} on had not passed here"
 
 
 def _resend(event: dict[str, Any], _: int) -> str:
     packets, late = event["count"], event["value"]
     if late == packets:  # nothing was seen before: lost before this point and sent again, or overtaken
-        text = f"{plural(packets, 'packet')} behind the sequence at PSN {event['psn']}, seen for the first time"
+        text = f"{plural(packets, 'packet')} behind the sequence at PSN {event['psn']}, not seen here before"
     else:
         place = ", PSN" if packets == 1 else " from PSN"
         text = f"{plural(packets, 'packet')} sent again{place} {event['psn']}"
         if late:
-            text += f", {count(late)} seen for the first time"
+            text += f", {count(late)} of them not seen here before"
     return f"{text}, {duration(event['stall_ns'])} without progress"
 
 

@@ -36,6 +36,8 @@ _TROUBLE_TOTALS = (
     "missing", "late", "resent", "copies", "naks", "rnr_naks", "response_gaps", "unseen", "rejects", "ended",
 )  # fmt: skip
 _MOST_FILES = 12
+#: Share of requests that are in the capture twice from which on the capture itself is doubled, and their least number.
+_DOUBLED, _LEAST_TWINS = 0.25, 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,8 @@ class Totals:
     ce_packets: int
     datagrams: int
     one_sided: int
+    requests: int
+    unanswered: int
 
     @property
     def healthy(self) -> bool:
@@ -95,6 +99,8 @@ def totals(result: Analysis) -> Totals:
         cnps=total("cnps"),
         ce_packets=total("ce_packets"),
         datagrams=int(streams.loc[datagrams, "packets"].sum()),
+        requests=total("requests"),
+        unanswered=int(streams.loc[(streams["requests"] > 0) & ~streams["confirmed"], "connection"].nunique()),
         one_sided=int(((connections["transport"] == "RC") & ~paired & _with_packets(connections)).sum()),
     )
 
@@ -109,9 +115,15 @@ def headline(result: Analysis, sums: Totals) -> str:
     if capture["roce_packets"] == 0:
         return _no_roce(capture)
     if _all_foreign(capture):
+        frames = f"{plural(capture['roce_packets'], 'frame')} on its UDP port (4791) or Ethertype"
+        if capture["sliced_packets"]:
+            return f"No RoCE to be seen: {frames}, cut before the RoCE header ends (54 bytes of a plain IPv4 frame)."
+        return f"No RoCE in this capture: {frames}, but none holds a RoCE packet."
+    if _doubled(capture, sums):
         return (
-            f"No RoCE in this capture: {plural(capture['roce_packets'], 'frame')} on its UDP port (4791) or Ethertype, "
-            "but none holds a RoCE packet."
+            f"{count(capture['twin_packets'])} of {plural(sums.requests, 'request')} are in the capture twice (same IP "
+            "identification and ICRC): the same traffic from two capture points? Analyse them one by one; here the "
+            "second ones are counted as sent again."
         )
     if not sums.healthy:
         where = f" on {count(sums.troubled)} of {count(sums.connections)} connections" if sums.troubled else ""
@@ -121,8 +133,16 @@ def headline(result: Analysis, sums: Totals) -> str:
         what = f"{plural(sums.datagrams, 'UD datagram')}, which carry no sequence that could show a loss"
         seen = what if sums.datagrams else "no connection, only " + plural(capture["roce_packets"], "RoCE packet")
         return f"No problem visible: {seen}{'; ' + marks if marks else ''}."
-    every = plural(sums.connections, "connection")
-    return f"Healthy: {every}, nothing missing, sent again or refused{'; ' + marks if marks else ''}."
+    every = f"{plural(sums.connections, 'connection')}, nothing missing, sent again or refused"
+    if not capture["complete"]:
+        return f"No problem visible in what was read: {every}{'; ' + marks if marks else ''}."
+    if sums.unanswered:
+        return (
+            f"No problem visible: {every}{'; ' + marks if marks else ''}. Requests of "
+            f"{plural(sums.unanswered, 'connection')} get no answer here (UC, or one direction only): what was lost "
+            "behind this point does not show."
+        )
+    return f"Healthy: {every}{'; ' + marks if marks else ''}."
 
 
 def _no_roce(capture: dict[str, Any]) -> str:
@@ -141,6 +161,11 @@ def _all_foreign(capture: dict[str, Any]) -> bool:
     return capture["foreign_packets"] == capture["roce_packets"] > 0
 
 
+def _doubled(capture: dict[str, Any], sums: Totals) -> bool:
+    """So many requests are in the capture twice that the network cannot have doubled them."""
+    return capture["twin_packets"] >= max(_LEAST_TWINS, _DOUBLED * sums.requests)
+
+
 def _others(capture: dict[str, Any]) -> list[str]:
     held = sorted(capture["other_packets"].items(), key=lambda pair: -pair[1])
     return [f"{count(number)} {_OTHER_NAMES.get(key, key)}" for key, number in held if number]
@@ -154,13 +179,14 @@ def _troubles(sums: Totals) -> list[str]:
     if sums.ended:
         parts.append(f"{plural(sums.ended, 'QP')} ended by a NAK")
     if sums.missing:
-        parts.append(f"{plural(sums.missing, 'packet')} missing at this point")
+        came = f" ({count(sums.late)} came later)" if sums.late else ""
+        parts.append(f"{plural(sums.missing, 'packet')} missing in sequence{came}")
     if sums.response_gaps:
-        parts.append(f"{plural(sums.response_gaps, 'READ response')} missing at this point")
-    if sums.resent or sums.late:
-        parts.append(f"{plural(sums.resent + sums.late, 'packet')} sent again or late")
-    if sums.naks:
-        parts.append(plural(sums.naks, "NAK"))
+        parts.append(f"{plural(sums.response_gaps, 'READ response')} missing in sequence")
+    if sums.resent:
+        parts.append(f"{plural(sums.resent, 'packet')} sent again")
+    if sums.naks > sums.ended:
+        parts.append(plural(sums.naks - sums.ended, "NAK"))
     if sums.rnr_naks:
         parts.append(plural(sums.rnr_naks, "RNR NAK"))
     if sums.copies:
@@ -234,8 +260,11 @@ def _notes(capture: dict[str, Any], sums: Totals) -> list[str]:
         notes.append("interrupted: this is what was read up to then")
     if capture["sliced_packets"]:
         notes.append(
-            f"{plural(capture['sliced_packets'], 'frame')} cut by the snap length: lengths are those in their headers"
+            f"{plural(capture['sliced_packets'], 'frame')} cut by the snap length: "
+            "payload sizes are taken from their headers"
         )
+    if capture["cut_answers"]:
+        notes.append(f"{plural(capture['cut_answers'], 'answer')} cut before the AETH: ACK or NAK is not known")
     if sums.one_sided:
         notes.append(f"{plural(sums.one_sided, 'connection')} seen in one direction only: treat with care")
     if sums.datagrams and sums.connections:

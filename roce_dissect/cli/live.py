@@ -85,7 +85,7 @@ def command(
                     watch.show = screen.enter_context(Screen(console, title, _tables)).show
                 elif source is not None:
                     complain(f"capturing on {interface} with {source.tool}; Ctrl-C ends it")
-                session.interrupted = not watch.run(session)
+                watch.run(session)  # whatever ends it: that is how a live capture ends
         except LiveError as error:  # the tool ended unasked for: what it delivered is shown
             complain(str(error))
             status = UNREADABLE

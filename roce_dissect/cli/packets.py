@@ -25,7 +25,8 @@ def command(files: tuple[str, ...], form: str, columns: str | None, most: int | 
     """Print one line per RoCE packet, with verdicts.
 
     In text form: frame, time since the first frame, addresses, operation, QP, PSN, length, and what is remarkable:
-    syndrome, verdict unless it is new, what the responder made of it unless it accepted it. csv and jsonl have all
+    syndrome, verdict unless it is new, what the responder made of it (as far as this
+    point of the capture tells) unless it accepted it. csv and jsonl have all
     columns that docs/json.md lists, opcode as a number and operation as its name.
     """
     from roce_dissect.analysis.packet_sources import PacketSession

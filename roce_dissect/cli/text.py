@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from roce_dissect.cli.connections import FIGURES, ConnectionRow, connection_rows
-from roce_dissect.cli.filters import connection_filter, frames_filter
+from roce_dissect.cli.filters import MARK_FILTERS, connection_filter, frames_filter
 from roce_dissect.cli.happenings import Happening, happenings
 from roce_dissect.cli.headline import Totals, capture_lines, headline, totals
 from roce_dissect.cli.safe import safe
@@ -103,8 +103,8 @@ def _report(
         parts += [Text(), _title("Events", _shown(len(lines), of_all - len(lines), "the most telling ones"))]
         parts += [_events(lines, result.capture["first_time_ns"] or 0)]
     if result.capture["roce_packets"] and len(result.counters) and top:
-        more = len(result.counters) - top
-        parts += [Text(), _title("Hosts", _shown(min(top, len(result.counters)), more)), _hosts(result, top)]
+        remark = _shown(min(top, len(result.counters)), len(result.counters) - top)
+        parts += [Text(), _title("Hosts", remark or "counters as this capture point shows them"), _hosts(result, top)]
     return Group(*parts)
 
 
@@ -140,7 +140,7 @@ def _headline(result: Analysis, sums: Totals) -> Text:
 def _connections(rows: list[ConnectionRow], width: int) -> RenderableType:
     """The widest of three forms that fits: ends side by side; one below the other; and without empty columns."""
     empty = {index for index in range(len(FIGURES)) if all(row.figures[index] == "-" for row in rows)}
-    rare = {FIGURES.index("copies"), FIGURES.index("goodput b>a")} & empty
+    rare = {FIGURES.index("copies"), FIGURES.index("new data b>a")} & empty
     for stacked, left_out in ((False, rare), (False, empty), (True, empty)):
         needed = _needed_width(rows, stacked, left_out)
         if needed <= width:
@@ -227,12 +227,16 @@ def _filters(result: Analysis, rows: list[ConnectionRow], lines: list[Happening]
             yield _to_copy(f"connection {row.number}", text)
     spans: dict[int, list[tuple[int, int]]] = {}
     for one in lines:
-        for file, first, last in one.spans:
-            spans.setdefault(file, []).append((first, last))
+        if one.kind not in MARK_FILTERS:
+            for file, first, last in one.spans:
+                spans.setdefault(file, []).append((first, last))
     files = [one["path"] for one in result.capture["files"]]
     for file, frames in sorted(spans.items()):
         where = f" in {safe(files[file])}" if len(files) > 1 else ""
         yield _to_copy(f"the events above{where}", frames_filter(frames))
+    for kind, (label, text) in MARK_FILTERS.items():
+        if any(one.kind == kind for one in lines):
+            yield _to_copy(label, text)
 
 
 def _to_copy(label: str, text: str) -> Text:

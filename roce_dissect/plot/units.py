@@ -72,7 +72,7 @@ def ends(connection: pd.Series[Any]) -> tuple[str, str]:
 
     def end(name: str) -> str:
         number = connection[f"{name}_qp"]
-        return f"{connection[f'{name}_address']} QP {'?' if pd.isna(number) else int(number)}"
+        return f"{connection[f'{name}_address']} QP {'?' if pd.isna(number) else f'{int(number):#x}'}"
 
     return end("a"), end("b")
 

@@ -77,8 +77,8 @@ def test_the_stall_shaded_is_the_stall_of_the_table(sample):
 
 def test_title_and_axes_say_what_they_show(sample):
     ax = sample("imp_loss1_write.server").plot.sequence()
-    assert ax.get_title(loc="left") == "Connection 1: 192.168.100.2 QP 48 ↔ 192.168.100.1 QP 48 (RC)"
-    assert "1,486 requests of 192.168.100.2 QP 48, stalled for 95.9 ms in 9 resend runs" in [
+    assert ax.get_title(loc="left") == "Connection 1: 192.168.100.2 QP 0x30 ↔ 192.168.100.1 QP 0x30 (RC)"
+    assert "1,486 requests of 192.168.100.2 QP 0x30, stalled for 95.9 ms in 9 resend runs" in [
         t.get_text() for t in ax.texts
     ]
     assert ax.get_xlabel() == "time since 2026-11-29 13:05:04.324531 UTC (ms)"
@@ -127,10 +127,10 @@ def test_requests_of_both_ends_get_a_panel_each_with_one_time_axis(sample):
     upper, lower = ax.figure.axes
     assert ax is upper
     assert upper.get_xlim() == lower.get_xlim()
-    assert "40 requests of 192.168.100.1 QP 35, 10 READ responses of 192.168.100.2 QP 64" in [
+    assert "40 requests of 192.168.100.1 QP 0x23, 10 READ responses of 192.168.100.2 QP 0x40" in [
         t.get_text() for t in upper.texts
     ]
-    assert lower.get_title(loc="left") == "20 requests of 192.168.100.2 QP 64"
+    assert lower.get_title(loc="left") == "20 requests of 192.168.100.2 QP 0x40"
 
 
 def test_given_axes_are_used_and_returned_and_the_other_direction_is_named(sample):

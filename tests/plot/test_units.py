@@ -38,5 +38,5 @@ def test_a_connection_is_named_by_its_ends():
     row = {"connection": 3, "transport": "RC", "life": 2, "a_address": "fd00::1", "a_qp": pd.NA, "b_address": "fd00::2"}
     assert (
         units.connection_heading(pd.Series(row | {"b_qp": 17}))
-        == "Connection 3: fd00::1 QP ? ↔ fd00::2 QP 17 (RC, life 2)"
+        == "Connection 3: fd00::1 QP ? ↔ fd00::2 QP 0x11 (RC, life 2)"
     )
