@@ -467,6 +467,18 @@ def test_track_with_a_wrong_number_of_flags(samples):
         rd.track(packets, bad_icrc=[True])
 
 
+def test_track_of_an_index_that_repeats(samples):
+    """Labels say nothing about rows: there is one row for each that was given, under its own label."""
+    once = rd.read_packets(samples / MIX).head(50)
+    given = pd.concat([once, once])
+    made = rd.track(given).packets()
+    assert made.index.equals(given.index)
+    assert made["frame"].tolist() == given["frame"].tolist()
+    positions = rd.track(given.reset_index(drop=True)).packets()
+    assert made.reset_index(drop=True).equals(positions)
+    assert set(made["verdict"].iloc[50:]) != set(made["verdict"].iloc[:50])
+
+
 def test_track_nothing(samples):
     result = rd.track(rd.read_packets(samples / MIX).iloc[:0])
     assert all(len(getattr(result, table)) == 0 for table in TABLES)

@@ -185,8 +185,9 @@ class FrameSource(PacketSource):
                 keep,
                 [],
             )
-            tracked.index = given.index
-            both = given.drop(columns=[name for name in TRACKED if name in given.columns]).join(tracked)
+            # by position: the given index may hold a label more than once
+            both = given.drop(columns=[name for name in TRACKED if name in given.columns])
+            both = both.assign(**{name: tracked[name].array for name in TRACKED})
             names = [column.name for column in wanted if column.name in both.columns]
             yield both[names]
 
