@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import os
+import stat
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import BinaryIO
@@ -81,7 +83,7 @@ class Blocks:
     Parameters
     ----------
     inputs : sequence of path, ``-`` or binary file object
-        The captures. Several must be files, since they are looked at before they are read.
+        The captures. Several must be regular files, since they are looked at before they are read.
     names : sequence of str
         Columns for the `Decoder`.
     keep_going : bool
@@ -127,6 +129,9 @@ class Blocks:
         """Put the inputs into time order; one alone needs no look."""
         if len(inputs) > 1 and any(not isinstance(one, str) or one == "-" for one in inputs):
             raise ArgumentError("standard input and file objects can be read only once: give one of them alone")
+        for one in inputs:
+            if len(inputs) > 1 and isinstance(one, str) and _is_special(one):
+                raise ArgumentError(f"{one}: a pipe or a device can be read only once: give it alone")
         summaries = []
         for one in inputs:
             summary = FileSummary(one if isinstance(one, str) else getattr(one, "name", "") or "(file object)", 0)
@@ -250,6 +255,15 @@ class Blocks:
             sizes = [size for _, size in self._sizes.values()]
             total = None if None in sizes else sum(size for size in sizes if size is not None)
             self._progress(sum(position for position, _ in self._sizes.values()), total)
+
+
+def _is_special(path: str) -> bool:
+    """Whether it is a pipe, a device or a socket; what is missing, or a directory, has errors of its own."""
+    try:
+        mode = os.stat(path).st_mode
+    except (OSError, ValueError):
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
 
 def _last_time(block: Block) -> int:

@@ -132,6 +132,13 @@ def test_standard_input_goes_alone(command, samples):
     assert len(done.err) == 1
 
 
+@pytest.mark.parametrize("arguments", [["analyze"], ["packets"], ["plot", "rate", "-o", "x.png"]])
+def test_a_fifo_among_several_files(command, samples, tmp_path, arguments):
+    os.mkfifo(tmp_path / "fifo")
+    done = command(*arguments, "fifo", samples / "imp_loss1_write.server.pcap.gz")
+    assert (done.status, done.out, len(done.err)) == (2, "", 1)
+
+
 @pytest.mark.parametrize("name", ["a\x1b[2J\x1b]0;owned\x07.pcap", "right\u202epcap.exe", "new\nline", "\x9b31m"])
 def test_hostile_names_do_not_reach_the_terminal(command, samples, tmp_path, name):
     (tmp_path / name).write_bytes((samples / "cm_refused.client.pcap.gz").read_bytes())

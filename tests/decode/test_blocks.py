@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 import pytest
 
@@ -127,6 +129,43 @@ def test_inputs_that_can_be_read_once(write):
         Blocks(["-", write("a.pcap", [0])], ["psn"])
     with pytest.raises(ArgumentError, match="no capture"):
         Blocks([], ["psn"])
+
+
+@pytest.mark.parametrize("kind", ["fifo", "descriptor", "device", "link"])
+def test_pipes_and_devices_go_alone(write, tmp_path, kind):
+    """They are refused before anything is opened: opening a FIFO waits for its writer."""
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    (tmp_path / "link").symlink_to(fifo)
+    reading, writing = os.pipe()
+    try:
+        path = {"fifo": str(fifo), "descriptor": f"/dev/fd/{reading}", "device": os.devnull}.get(
+            kind, str(tmp_path / "link")
+        )
+        for inputs in ([path, write("a.pcap", [0])], [write("a.pcap", [0]), path]):
+            with pytest.raises(ArgumentError, match=f"{path}: .* give it alone"):
+                Blocks(inputs, ["psn"], keep_going=True)
+    finally:
+        os.close(reading)
+        os.close(writing)
+
+
+def test_missing_files_and_directories_among_several_are_noted(write, tmp_path):
+    found, blocks = rows_of([str(tmp_path / "no"), str(tmp_path), write("a.pcap", [0])], keep_going=True)
+    assert len(found) == 1
+    assert [one.error for one in blocks.files[:2]] == [
+        "cannot be opened: No such file or directory", "cannot be opened: Is a directory",
+    ]  # fmt: skip
+
+
+def test_a_pipe_alone_is_read(write):
+    reading, writing = os.pipe()
+    with open(write("a.pcap", [0, 1]), "rb") as file:
+        os.write(writing, file.read())
+    os.close(writing)
+    found, _ = rows_of([f"/dev/fd/{reading}"])
+    os.close(reading)
+    assert len(found) == 2
 
 
 def test_summary(write):
