@@ -15,7 +15,8 @@ KERNELS = (
     "roce_dissect.flows.ledger",
     "roce_dissect.flows.tracker",
 )
-FLAGS = ["/O2"] if os.name == "nt" else ["-O3"]
+# -fwrapv as Python itself is built: sums of absurd lengths wrap, in the compiled form too, instead of being undefined
+FLAGS = ["/O2"] if os.name == "nt" else ["-O3", "-fwrapv"]
 
 setup(
     ext_modules=cythonize(

@@ -86,6 +86,7 @@ class Decoder:
             self.hosts.words,
             self.hosts.used,
             self.tallies,
+            self.hosts.seed,
         )
         self._outputs: list[np.ndarray | memoryview] = []
         fields = {name: _field(name) for name in dict.fromkeys(names)}

@@ -7,6 +7,7 @@ An address is 128 bits in two words; an IPv4 address is its IPv4-mapped form, so
 from __future__ import annotations
 
 import ipaddress
+import secrets
 
 import numpy as np
 
@@ -40,12 +41,15 @@ class HostTable:
         int32[power of two], hash slots; only the kernel reads them.
     used : numpy.ndarray
         int64[1], rows in use.
+    seed : int
+        64 random bits for the kernel's hash.
     """
 
     def __init__(self, capacity: int = MAX_HOSTS) -> None:
         self.words = np.zeros((capacity, 2), np.uint64)
         self.slots = np.zeros(1 << (2 * capacity - 1).bit_length(), np.int32)
         self.used = np.ones(1, np.int64)
+        self.seed = secrets.randbits(64)
         self._texts: list[str] = [OVERFLOW_TEXT]
         self._entered: dict[str, int] = {}
         self._rows: dict[tuple[int, int], int] = {}

@@ -548,6 +548,20 @@ def check_fields(fields: cython.const[cython.ulonglong][:, ::1]) -> cython.int:
     return 0
 
 
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def mix(word: cython.ulonglong) -> cython.ulonglong:
+    """Every bit of the result depends on every bit of the word (the finaliser of splitmix64)."""
+    low64: cython.ulonglong = 0xFFFFFFFFFFFFFFFF  # Python does not wrap; the mask costs C nothing
+    one: cython.ulonglong = 0xBF58476D1CE4E5B9  # typed: as an operand, a literal above 2**31 is an object
+    other: cython.ulonglong = 0x94D049BB133111EB
+    word = (word ^ (word >> 30)) * one & low64
+    word = (word ^ (word >> 27)) * other & low64
+    return word ^ (word >> 31)
+
+
 @cython.final
 @cython.cclass
 class Kernel:
@@ -569,6 +583,8 @@ class Kernel:
         Rows of `hosts` in use.
     tallies : int64[TALLIES]
         Frames by kind, added to.
+    seed : int
+        64 random bits for the hash: without them nobody can make addresses that collide.
     """
 
     words: cython.ulonglong[:, ::1]
@@ -578,8 +594,10 @@ class Kernel:
     hosts: cython.ulonglong[:, ::1]
     used: cython.longlong[::1]
     tallies: cython.longlong[::1]
+    seed: cython.ulonglong
 
-    def __init__(self, words, chains, sizes, slots, hosts, used, tallies):
+    def __init__(self, words, chains, sizes, slots, hosts, used, tallies, seed):
+        self.seed = seed
         self.words = memoryview(words)
         self.chains = memoryview(chains)
         self.sizes = memoryview(sizes)
@@ -610,10 +628,7 @@ class Kernel:
     def find_host(self, high: cython.ulonglong, low: cython.ulonglong) -> cython.longlong:
         """Row of an address, entered if it is new; 0 when there is no room."""
         last: cython.Py_ssize_t = self.slots.shape[0] - 1
-        golden: cython.ulonglong = 0x9E3779B97F4A7C15  # typed: as an operand, a literal above 2**31 is an object
-        low64: cython.ulonglong = 0xFFFFFFFFFFFFFFFF  # Python does not wrap; the mask costs C nothing
-        mixed: cython.ulonglong = ((high ^ (low >> 7) ^ (low << 15)) & low64) * golden & low64
-        slot: cython.Py_ssize_t = (mixed >> 40) & last
+        slot: cython.Py_ssize_t = mix(mix(low ^ self.seed) ^ high) & last
         host: cython.Py_ssize_t
         while self.slots[slot] != 0:
             host = self.slots[slot] - 1

@@ -6,6 +6,7 @@ that a small capture stays small, and nothing ever has to grow.
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import ModuleType
@@ -162,6 +163,7 @@ class FlowTable:
             np.zeros((RECENT, states.RECENT_WORDS), np.int64),
             self._events,
             self._counts,
+            secrets.randbits(64),
         )
 
     # -- what came of it -------------------------------------------------------------------------------------------

@@ -10,11 +10,13 @@ cdef class Ledger:
     cdef long long[:, ::1] recent
     cdef long long[:, ::1] events
     cdef long long[::1] counts
+    cdef unsigned long long seed
     cdef long long frame
     cdef long long time
     cdef long long missing
     cdef long long extended
 
+    cdef long long slot_of(self, long long hosts, long long qp, long long source) except -1 nogil
     cdef Py_ssize_t find_stream(self, long long hosts, long long qp, long long source, bint enter) except -2 nogil
     cdef Py_ssize_t enter_stream(self, long long hosts, long long qp, long long source, Py_ssize_t slot, long long life) except -2 nogil
     cdef Py_ssize_t new_life(self, Py_ssize_t old) except -2 nogil

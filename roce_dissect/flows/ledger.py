@@ -18,13 +18,15 @@ if not cython.compiled:  # compiled: the same names are C enums in states.pxd
 @cython.cfunc
 @cython.inline
 @cython.nogil
-@cython.exceptval(-1, check=False)
-def hash_key(hosts: cython.ulonglong, qp: cython.ulonglong) -> cython.longlong:
-    """Mix a key into 24 bits. C drops what exceeds 64 bits, Python does not: hence the mask, which costs C nothing."""
-    golden: cython.ulonglong = 0x9E3779B97F4A7C15  # typed: as an operand, a literal above 2**31 is a Python object
-    low64: cython.ulonglong = 0xFFFFFFFFFFFFFFFF
-    mixed: cython.ulonglong = ((hosts ^ (hosts >> 29) ^ (qp << 20)) & low64) * golden & low64
-    return mixed >> 40
+@cython.exceptval(check=False)
+def mix(word: cython.ulonglong) -> cython.ulonglong:
+    """Every bit of the result depends on every bit of the word (the finaliser of splitmix64)."""
+    low64: cython.ulonglong = 0xFFFFFFFFFFFFFFFF  # Python does not wrap; the mask costs C nothing
+    one: cython.ulonglong = 0xBF58476D1CE4E5B9  # typed: as an operand, a literal above 2**31 is a Python object
+    other: cython.ulonglong = 0x94D049BB133111EB
+    word = (word ^ (word >> 30)) * one & low64
+    word = (word ^ (word >> 27)) * other & low64
+    return word ^ (word >> 31)
 
 
 @cython.cclass
@@ -39,13 +41,15 @@ class Ledger:
     recent: cython.longlong[:, ::1]
     events: cython.longlong[:, ::1]
     counts: cython.longlong[::1]
+    seed: cython.ulonglong
     # the packet at hand
     frame: cython.longlong
     time: cython.longlong
     missing: cython.longlong
     extended: cython.longlong
 
-    def __init__(self, slots, classes, streams, pairs, holes, recent, events, counts):
+    def __init__(self, slots, classes, streams, pairs, holes, recent, events, counts, seed):
+        self.seed = seed
         self.slots = memoryview(slots)
         self.classes = memoryview(classes)
         self.streams = memoryview(streams)
@@ -81,13 +85,27 @@ class Ledger:
     @cython.cfunc
     @cython.inline
     @cython.nogil
+    @cython.exceptval(-1, check=False)
+    def slot_of(self, hosts: cython.longlong, qp: cython.longlong, source: cython.longlong) -> cython.longlong:
+        """Hash of a key, 32 bits. The seed is random: without it nobody can make keys that collide."""
+        key: cython.ulonglong = hosts
+        more: cython.ulonglong = qp
+        key = mix(mix(key ^ self.seed) ^ more)
+        if source != 0:
+            more = source
+            key = mix(key ^ more)
+        return key >> 32
+
+    @cython.cfunc
+    @cython.inline
+    @cython.nogil
     @cython.exceptval(-2, check=False)
     def find_stream(
         self, hosts: cython.longlong, qp: cython.longlong, source: cython.longlong, enter: cython.bint
     ) -> cython.Py_ssize_t:
         """Stream of a key, entered if it is new and wanted; -1 where there is none or no room."""
         last: cython.Py_ssize_t = self.slots.shape[0] - 1
-        slot: cython.Py_ssize_t = hash_key(hosts, qp ^ (source << 24)) & last
+        slot: cython.Py_ssize_t = self.slot_of(hosts, qp, source) & last
         stream: cython.Py_ssize_t
         while self.slots[slot] != 0:
             stream = self.slots[slot] - 1
@@ -135,15 +153,15 @@ class Ledger:
     @cython.nogil
     @cython.exceptval(-2, check=False)
     def new_life(self, old: cython.Py_ssize_t) -> cython.Py_ssize_t:
-        """A new stream in place of `old`; `old` itself where there is no room. Its peer's life ends with it."""
+        """A new stream in place of `old`, -1 where there is no room. Its peer's life ends with it."""
         last: cython.Py_ssize_t = self.slots.shape[0] - 1
         qp: cython.longlong = self.streams[old, KEY_QP]
         source: cython.longlong = self.streams[old, KEY_SOURCE]
-        slot: cython.Py_ssize_t = hash_key(self.streams[old, KEY_HOSTS], qp ^ (source << 24)) & last
+        slot: cython.Py_ssize_t = self.slot_of(self.streams[old, KEY_HOSTS], qp, source) & last
         stream: cython.Py_ssize_t
         peer: cython.Py_ssize_t = self.streams[old, PEER] - 1
         if self.counts[STREAMS_USED] >= self.streams.shape[0]:
-            return old
+            return -1
         while self.slots[slot] != old + 1:
             slot = (slot + 1) & last
         self.close_run(old)
@@ -165,7 +183,7 @@ class Ledger:
         key: cython.longlong = (
             (source << 32) | destination if source < destination else (destination << 32) | source
         ) + 1
-        pair: cython.Py_ssize_t = hash_key(key, 0) & last
+        pair: cython.Py_ssize_t = self.slot_of(key, 0, 0) & last
         while self.pairs[pair, PAIR_HOSTS] != 0:
             if self.pairs[pair, PAIR_HOSTS] == key:
                 return pair
@@ -227,8 +245,9 @@ class Ledger:
     def note_progress(self, stream: cython.Py_ssize_t) -> cython.int:
         """The stream goes on: the open run has cost the time from the last progress to its latest packet."""
         stall: cython.longlong = self.streams[stream, RUN_LAST_TIME] - self.streams[stream, ADVANCE_TIME]
+        most: cython.longlong = 0x1000000000000000  # 36 years: beyond, clocks are nonsense, and sums stay in range
         if stall > 0 and self.streams[stream, ADVANCE_TIME] != 0:  # else time ran backwards, or nothing ever advanced
-            self.streams[stream, RUN_STALL] += stall
+            self.streams[stream, RUN_STALL] = min(self.streams[stream, RUN_STALL] + min(stall, most), most)
         return 0
 
     @cython.cfunc
@@ -238,12 +257,13 @@ class Ledger:
         """Emit the open run, if there is one."""
         event: cython.Py_ssize_t = self.counts[EVENTS_USED]
         stall: cython.longlong
+        most: cython.longlong = 0x1000000000000000
         if self.streams[stream, FLAGS] & RUN_OPEN == 0:
             return 0
         self.streams[stream, FLAGS] &= ~RUN_OPEN
         self.note_progress(stream)
         stall = self.streams[stream, RUN_STALL]
-        self.streams[stream, STALL] += stall
+        self.streams[stream, STALL] = min(self.streams[stream, STALL] + stall, most)
         self.emit(
             KIND_RESEND,
             stream,
@@ -298,8 +318,10 @@ class Ledger:
     def new_hole(
         self, stream: cython.Py_ssize_t, start: cython.longlong, stop: cython.longlong, link: cython.longlong
     ) -> cython.longlong:
-        """A hole before `link` in the stream's list; returns `link` itself when the table is full."""
+        """A hole before `link` in the stream's list; `link` itself when the table or the stream's share is full."""
         hole: cython.longlong = self.counts[HOLE_FREE]
+        if self.streams[stream, HOLE_COUNT] >= MOST_HOLES:
+            return link
         if hole != 0:
             self.counts[HOLE_FREE] = self.holes[hole, HOLE_LINK]
         elif self.counts[HOLES_USED] < self.holes.shape[0]:

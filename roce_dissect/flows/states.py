@@ -184,6 +184,7 @@ PATIENCE = 16384  # PSNs a sender may run on after a gap before the gap is the c
 IMPOSSIBLE = 1 << 18  # PSNs in one step that no sender makes: another life
 UNKNOWN_LENGTH_SLACK = 1 << 16  # PSNs that a READ of unknown length may take
 MOST_CANDIDATES = 4096  # streams looked at for one response
+MOST_NAK_TRIES = 64  # NAKs that look for the stream they answer, each; later ones as rarely as ACKs
 RUN_BREAK_NS = 100_000_000  # between CNPs or CE marks of two runs
 
 # -- how many rows of each table are used, and what was left out

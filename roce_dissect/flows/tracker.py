@@ -196,7 +196,7 @@ class Tracker(Ledger):
         if peer < 0:
             tries = self.streams[stream, PEER_TRIES] + 1
             self.streams[stream, PEER_TRIES] = tries
-            if says == SAYS_ACK and tries & (tries - 1):
+            if (says == SAYS_ACK or tries > MOST_NAK_TRIES) and tries & (tries - 1):
                 return 0  # the 1st, 2nd, 4th, 8th ... response only: a one-sided capture stays cheap
             peer = self.find_peer(stream, psn) - 1
             if peer < 0:
@@ -234,6 +234,9 @@ class Tracker(Ledger):
             if self.streams[peer, BURST_EXPECTED] > psn:  # refused before the NAK was seen
                 self.streams[peer, DUPLICATE_REQUEST] = self.streams[peer, BURST_DUPLICATES]
                 self.streams[peer, OUT_OF_SEQ_REQUEST] = self.streams[peer, BURST_OUT_OF_SEQ]
+                self.streams[peer, OWED_NAKS] = min(
+                    self.streams[peer, OWED_NAKS], self.streams[peer, OUT_OF_SEQ_REQUEST]
+                )
             self.streams[peer, FLAGS] |= DEAD
         return 0
 
@@ -323,7 +326,7 @@ class Tracker(Ledger):
     @cython.nogil
     @cython.exceptval(-2, check=False)
     def next_life_if_due(self, stream: cython.Py_ssize_t, psn: cython.longlong) -> cython.Py_ssize_t:
-        """The stream itself, or a new life where this request cannot belong to it."""
+        """The stream itself, or a new life where this request cannot belong to it; -1 where that found no room."""
         ahead: cython.longlong = distance(psn, self.streams[stream, NEXT])
         fits: cython.bint
         if self.streams[stream, FLAGS] & STARTED == 0 or 0 <= ahead <= self.streams[stream, SLACK]:
@@ -436,7 +439,7 @@ class Tracker(Ledger):
             return -1
         if self.streams[stream, PACKETS] > 0 or self.streams[stream, FLAGS] != 0:
             stream = self.new_life(stream)
-            if self.streams[stream, FLAGS] != 0:
+            if stream < 0:
                 return -1
             self.emit(KIND_NEW_LIFE, stream, psn, 0, self.streams[stream, LIFE])
         psn += 0x1000000
@@ -524,7 +527,7 @@ class Tracker(Ledger):
         mtu: cython.longlong
         number: cython.longlong
         payload: cython.longlong
-        flags: cython.longlong
+        most_time: cython.longlong = 0x3FFFFFFFFFFFFFFF  # so that the difference of two times stays in range
         judged: cython.longlong
         room: cython.Py_ssize_t
         source: cython.longlong
@@ -572,7 +575,7 @@ class Tracker(Ledger):
             while packet < stop:
                 kind = self.classes[opcode[packet]]
                 self.frame = frame_key[packet]
-                self.time = time_ns[packet]
+                self.time = max(-most_time, min(time_ns[packet], most_time))
                 self.extended = -1
                 self.missing = 0
                 judged = 0
@@ -584,26 +587,34 @@ class Tracker(Ledger):
                     source = 0
                     if kind & DATAGRAM and present[packet] & HAS_DETH:
                         source = cython.cast(cython.longlong, src_qp[packet]) + 1
-                    stream = self.find_stream(
-                        (cython.cast(cython.longlong, src[packet]) << 32) | dst[packet], dest_qp[packet], source, True
-                    )
+                    number = psn[packet]
+                    if src[packet] != 0 and dst[packet] != 0:  # 0: one of the hosts that found no room
+                        stream = self.find_stream(
+                            (cython.cast(cython.longlong, src[packet]) << 32) | dst[packet],
+                            dest_qp[packet],
+                            source,
+                            True,
+                        )
                     if stream >= 0 and self.streams[stream, FLAGS] & EXPIRED:
-                        fresh = self.new_life(stream)
-                        self.streams[fresh, FLAGS] &= ~EXPIRED
+                        stream = self.new_life(stream)
+                    if (
+                        kind & REQUEST
+                        and stream >= 0
+                        and (
+                            self.streams[stream, FLAGS] != STARTED
+                            or (number - self.streams[stream, NEXT]) & 0xFFFFFF != 0
+                        )
+                    ):
+                        fresh = self.next_life_if_due(stream, number)
+                        if fresh != stream and fresh >= 0:
+                            self.emit(KIND_NEW_LIFE, fresh, number, 0, self.streams[fresh, LIFE])
                         stream = fresh
                     if stream < 0:
                         self.counts[UNTRACKED] += 1
                 if stream >= 0:
-                    number = psn[packet]
                     payload = payload_len[packet]
                     if kind & REQUEST:
                         role = ROLE_REQUEST
-                        flags = self.streams[stream, FLAGS]
-                        if flags != STARTED or (number - self.streams[stream, NEXT]) & 0xFFFFFF != 0:
-                            fresh = self.next_life_if_due(stream, number)
-                            if fresh != stream:
-                                stream = fresh
-                                self.emit(KIND_NEW_LIFE, stream, number, 0, self.streams[stream, LIFE])
                     if self.streams[stream, PACKETS] == 0:
                         self.streams[stream, FIRST_FRAME] = self.frame
                         self.streams[stream, FIRST_TIME] = self.time

@@ -470,7 +470,7 @@ def test_wrong_tables_are_refused(kernel, frames, records):
         given = {
             "words": np.zeros((4, layout.WORDS), np.uint64), "chains": chain_table(), "sizes": size_table(),
             "slots": np.zeros(8, np.int32), "hosts": np.zeros((4, 2), np.uint64), "used": np.ones(1, np.int64),
-            "tallies": np.zeros(layout.TALLIES, np.int64),
+            "tallies": np.zeros(layout.TALLIES, np.int64), "seed": 1,
         } | change  # fmt: skip
         return kernel.Kernel(*given.values())
 
@@ -527,7 +527,7 @@ def test_host_table_full(kernel, frames, records):
     used = np.ones(1, np.int64)
     tallies = np.zeros(layout.TALLIES, np.int64)
     scratch = np.zeros((4, layout.WORDS), np.uint64)
-    one = kernel.Kernel(scratch, chain_table(), size_table(), np.zeros(4, np.int32), hosts, used, tallies)
+    one = kernel.Kernel(scratch, chain_table(), size_table(), np.zeros(4, np.int32), hosts, used, tallies, 1)
     hand = np.asarray if kernel.COMPILED else memoryview
     given = [frames.v2(4, ip={"src": bytes([10, 0, 0, n])}) for n in (1, 2, 1, 3)]
     batch = records(given)

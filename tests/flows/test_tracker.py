@@ -835,6 +835,7 @@ def test_wrong_tables_are_refused(tracker):
             "pairs": np.zeros((8, states.PAIR_WORDS), np.int64),
             "holes": np.zeros((4, states.HOLE_WORDS), np.int64), "recent": np.zeros((4, states.RECENT_WORDS), np.int64),
             "events": np.zeros((16, states.EVENT_WORDS), np.int64), "counts": np.zeros(states.COUNTS, np.int64),
+            "seed": 1,
         }  # fmt: skip
         given["counts"][states.HOLES_USED] = 1
         return tracker.Tracker(**(given | change))
@@ -902,3 +903,44 @@ def test_a_payload_that_is_no_mtu(p, track):
         assert result.verdicts[2] == "gap"
         result = track([first, p("READ_REQUEST", 10, 1, dma_len=640), p("SEND_ONLY", 15, 2)])
         assert result.verdicts[2] == ("new" if following == "new" else "resent")
+
+
+def test_holes_split_in_the_middle_are_bounded(p, track):
+    """One gap, filled at every second PSN: 512 holes are kept, and the tracker never walks more of them."""
+    packets = [p("SEND_ONLY", 0, 0), p("SEND_ONLY", 3000, 1)]
+    packets += [p("SEND_ONLY", psn, 2) for psn in range(2998, 2, -2)]
+    result = track(packets)
+    assert result.verdicts[2:4] == ["late", "late"]
+    assert result.word(states.HOLE_COUNT) <= states.MOST_HOLES
+
+
+def test_times_beyond_reason(p, track):
+    """Clocks at both ends of 64 bits: a stall is at most 2^60 ns, nothing wraps, nothing is a copy."""
+    ends = (-(1 << 63), (1 << 63) - 1)
+    packets = [p("SEND_ONLY", 5, 0), p("SEND_ONLY", 6, 0)]
+    packets += [p("SEND_ONLY", 6, 0, time_ns=ends[n % 2], ip_id=9, ecn=3) for n in range(6)]
+    result = track([*packets, p("SEND_ONLY", 7, 0, time_ns=ends[1])])
+    assert "copy" not in result.verdicts
+    assert 0 <= result.word(states.STALL) <= 1 << 60
+
+
+def test_a_life_without_room_is_untracked(p, track):
+    """The QP is reused when the table is full: those packets are counted as untracked, and invent no loss."""
+    packets = [p("SEND_ONLY", 5, 0), p("SEND_ONLY", 9_000_000, 1), p("SEND_ONLY", 9_000_001, 2), p("SEND_ONLY", 6, 3)]
+    result = track(packets, max_streams=1)
+    assert result.verdicts == ["first", "none", "none", "new"]
+    assert result.flows.untracked == 2
+    assert result.word(states.MISSING) == 0
+
+
+def test_hosts_without_room_are_untracked(p, track):
+    """Host code 0 stands for all that found no room: no stream is made of them."""
+    result = track([p("SEND_ONLY", n * 100, n) | {"src": 0} for n in range(3)])
+    assert len(result.flows.streams) == 0
+    assert result.flows.untracked == 3
+
+
+def test_no_counter_falls_below_zero(p, track):
+    """A NAK is owed, a fatal one takes its episode back, an ACK beyond takes back what is owed: once only."""
+    result = track([p("SEND_ONLY", 10, 0), p("SEND_ONLY", 12, 1), ack(p, 10, 2, 0x62), ack(p, 12, 3)])
+    assert result.word(states.OUT_OF_SEQ_REQUEST) == 0
