@@ -41,8 +41,11 @@ _PATIENCE = 16  # batches of records without a step
 
 
 def complain(text: str) -> None:
-    """One line on standard error."""
-    click.echo(f"{PROGRAM}: {safe(text)}", err=True)
+    """One line on standard error; where that cannot be written to, the status has to say it."""
+    try:
+        click.echo(f"{PROGRAM}: {safe(text)}", err=True)
+    except OSError:
+        _drop(sys.stderr)
 
 
 def report_files(files: Iterable[dict[str, Any]]) -> int:
@@ -126,6 +129,7 @@ class Interrupt:
 
 def run(group: click.Command, arguments: Sequence[str] | None) -> int:
     """Run a command; whatever a user can cause ends in one line on standard error and a status."""
+    _open_closed_streams()
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:  # a file name that the terminal's encoding lacks must not end in a traceback
@@ -135,7 +139,10 @@ def run(group: click.Command, arguments: Sequence[str] | None) -> int:
         sys.stdout.flush()
     except click.UsageError as error:
         if type(error).__name__ == "NoArgsIsHelpError":  # click 8.2 and later
-            error.show()
+            try:
+                error.show()
+            except OSError:
+                _drop(sys.stderr)
             return UNREADABLE
         where = error.ctx.command_path if error.ctx is not None else PROGRAM
         complain(f"{error.format_message().rstrip('.')} (see {where} --help)")
@@ -149,18 +156,26 @@ def run(group: click.Command, arguments: Sequence[str] | None) -> int:
     except (KeyboardInterrupt, click.Abort):
         return INTERRUPTED
     except (OutputClosedError, BrokenPipeError):
-        _drop_output()
+        _drop(sys.stdout)
         return FINE
     except OSError as error:
         complain(f"{error.filename or 'cannot write the output'}: {error.strerror or error}")
-        _drop_output()
+        _drop(sys.stdout)
         return UNREADABLE
     return status if isinstance(status, int) else FINE
 
 
-def _drop_output() -> None:
-    """Let what is still buffered for standard output go nowhere, so that the interpreter's last flush is quiet."""
+def _open_closed_streams() -> None:
+    """Let what is written to a stream that was closed before the start (``>&-``) go nowhere."""
+    if sys.stdout is None:
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115  (for the process's life)
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115
+
+
+def _drop(stream: Any) -> None:
+    """Let what is still buffered for a stream go nowhere, so that the interpreter's last flush is quiet."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, sys.stdout.fileno())
+        os.dup2(nowhere, stream.fileno())
         os.close(nowhere)

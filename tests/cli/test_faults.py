@@ -195,6 +195,37 @@ def test_a_closed_pipe_ends_quietly(samples, arguments):
     assert (done.returncode, _lines(done.stderr)) == (0, [])
 
 
+#: Arguments, and the status whatever becomes of the streams.
+STREAM_CASES = [
+    (["analyze", "{loss}"], 0),
+    (["analyze", "--format", "json", "{loss}"], 0),
+    (["packets", "{loss}"], 0),
+    (["packets", "--format", "csv", "{loss}"], 0),
+    (["plot", "rate", "{loss}", "-o", "x.png"], 0),
+    (["--version"], 0),
+    (["analyze", "--help"], 0),
+    (["analyze", "missing.pcap"], 2),
+    (["nonsense"], 2),
+    (["packets", "--columns", "nonsense", "{loss}"], 2),
+    ([], 2),
+]
+
+
+@pytest.mark.parametrize(("arguments", "status"), STREAM_CASES)
+@pytest.mark.parametrize("redirection", [">&-", "2>&-", "<&- >&- 2>&-", "2>/dev/full"])
+def test_streams_that_are_closed_or_full(samples, tmp_path, arguments, status, redirection):
+    loss = str(samples / "imp_loss1_write.server.pcap.gz")
+    done = subprocess.run(
+        ["sh", "-c", f'exec "$0" -m roce_dissect "$@" {redirection}', sys.executable]
+        + [argument.format(loss=loss) for argument in arguments],
+        capture_output=True, text=True, env=_environment(), cwd=tmp_path, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == status
+    assert "Traceback" not in done.stderr
+    if redirection == ">&-" and arguments:
+        assert len(_lines(done.stderr)) == (status != 0)
+
+
 @pytest.mark.parametrize("form", ["text", "json"])
 def test_ctrl_c_prints_what_was_read(samples, form):
     content = (samples / "imp_loss1_write.server.pcap.gz").read_bytes()
