@@ -194,7 +194,9 @@ class LiveSource:
     def _read_until(self, deadline: float) -> bytes | None:
         """Return what is in the pipe, b"" at its end, None at the deadline."""
         descriptor = self.fileno()
-        if not select.select([descriptor], [], [], max(deadline - time.monotonic(), 0.0))[0]:
+        poll = select.poll()  # not select, which takes no descriptor above 1023
+        poll.register(descriptor, select.POLLIN)
+        if not poll.poll(max(deadline - time.monotonic(), 0.0) * 1000):
             return None
         return os.read(descriptor, 1 << 16)
 

@@ -15,7 +15,7 @@ import select
 import stat
 import sys
 import time
-from typing import Any, BinaryIO, Protocol
+from typing import Any, BinaryIO, Protocol, cast
 
 from roce_dissect.capture.formats import SNIFF_BYTES, compression_of
 from roce_dissect.errors import ArgumentError, CaptureError
@@ -111,11 +111,23 @@ class RawSource:
                     self.position += more
                     count += more
             return count
-        if poll_s is not None and self._fd is not None and not select.select([self._fd], [], [], poll_s)[0]:
+        if poll_s is not None and self._waits and not self._wait(poll_s):
             return None
         count = self._read(view)
         self.position += count
         return count
+
+    @property
+    def _waits(self) -> bool:
+        """Whether there is a descriptor to wait for; a regular file always has what it has."""
+        return self._fd is not None and self.size is None
+
+    def _wait(self, seconds: float | None) -> bool:
+        """Wait until something came, or the end; with None without limit. Returns whether it did."""
+        # not select, which takes no descriptor above 1023
+        poll = select.poll()
+        poll.register(cast(int, self._fd), select.POLLIN)
+        return bool(poll.poll(None if seconds is None else seconds * 1000))
 
     def _read(self, view: memoryview) -> int:
         try:
@@ -129,8 +141,8 @@ class RawSource:
                         view[:count] = piece
                 if count is not None:
                     return count
-                if self._fd is not None:  # a descriptor that does not block
-                    select.select([self._fd], [], [])
+                if self._waits:  # a descriptor that does not block
+                    self._wait(None)
                 else:
                     time.sleep(_NAP_S)
         except OSError as error:

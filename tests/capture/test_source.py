@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import gzip
 import io
 import os
 import random
+import select
 import threading
 import time
 import tracemalloc
@@ -296,6 +298,55 @@ def test_descriptor_that_does_not_block():
         timer.start()
         assert drain(open_source(file)) == (b"late bytes", None)
         timer.join()
+
+
+@pytest.fixture
+def high_descriptor():
+    """``high_descriptor(fd)``: the same as a descriptor above 1023, which select takes no more."""
+    resource = pytest.importorskip("resource")
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY and hard < 1100:
+        pytest.skip("no such descriptor may be opened")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 1100), hard) if soft >= 0 else (soft, hard))
+
+    def move(descriptor):
+        moved = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 1050)
+        os.close(descriptor)
+        return moved
+
+    yield move
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@pytest.mark.parametrize("blocking", [True, False])
+def test_descriptor_above_1023(high_descriptor, blocking):
+    reader, writer = os.pipe()
+    os.set_blocking(reader, blocking)
+    reader = high_descriptor(reader)
+    assert reader > 1023
+    with os.fdopen(reader, "rb", buffering=0) as file:
+        os.write(writer, b"first bytes")
+        source = open_source(file)
+        buffer = memoryview(bytearray(100))
+        assert source.readinto(buffer, 0.01) == 11
+        assert source.readinto(buffer, 0.01) is None
+        timer = threading.Timer(0.1, lambda: (os.write(writer, b"late"), os.close(writer)))
+        timer.start()
+        assert source.readinto(buffer) == 4
+        assert source.readinto(buffer, 5) == 0
+        timer.join()
+
+
+def test_regular_files_are_not_waited_for(monkeypatch, tmp_path):
+    (tmp_path / "file").write_bytes(DATA)
+    monkeypatch.setattr(select, "poll", None)
+    source = open_source(tmp_path / "file")
+    buffer = memoryview(bytearray(1 << 16))
+    data = b""
+    while count := source.readinto(buffer, 0.01):
+        data += buffer[:count]
+    source.close()
+    assert data == DATA
 
 
 def test_standard_input(monkeypatch, tmp_path):
