@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from roce_dissect.analysis.packet_frame import kernel_columns, packet_frame
+from roce_dissect.analysis.packet_frame import kernel_columns, packet_frame, text_index
 from roce_dissect.analysis.packet_sources import (
     Captures,
     FileSource,
@@ -324,7 +324,7 @@ def _concatenate(frames: list[pd.DataFrame], wanted: Sequence[Column]) -> pd.Dat
     if not frames:
         empty = {"present": np.zeros(0, np.uint32)}
         columns = {name: np.zeros(0, np.int64) for name in (*kernel_columns(wanted), *TRACKED)} | empty
-        return packet_frame(wanted, columns, slice(0, 0), [])
+        return packet_frame(wanted, columns, slice(0, 0), text_index([]))
     if len(frames) > 1:
         for name in ("src", "dst"):
             if name in frames[0] and isinstance(frames[-1][name].dtype, pd.CategoricalDtype):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import itertools
 import json
 import shutil
 import struct
@@ -181,6 +182,15 @@ def test_chunks_do_not_matter(samples, monkeypatch):
     assert [index for piece in small for index in piece.index] == list(range(len(packets)))
     same_analysis(rd.analyze(samples / LOSS), expected)
     same(rd.read_packets(samples / LOSS), packets)
+
+
+def test_pieces_share_their_addresses_until_there_are_more(samples, monkeypatch):
+    monkeypatch.setattr(reader, "_BUFFER_BYTES", 1 << 14)
+    pieces = list(rd.iter_packets(samples / LOSS, ["src"]))
+    known = [piece["src"].cat.categories for piece in pieces]
+    for former, index in itertools.pairwise(known):
+        assert (index is former) == (len(index) == len(former))
+    assert len(set(map(id, known))) < len(pieces) / 4
 
 
 # -- several files ---------------------------------------------------------------------------------------------------

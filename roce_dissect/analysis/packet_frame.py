@@ -13,7 +13,7 @@ from roce_dissect.columns import FILE_SHIFT, FRAME_MASK, PACKETS, TRACKED, Colum
 from roce_dissect.spec.opcodes import operation_name
 from roce_dissect.terms import names
 
-__all__ = ["kernel_columns", "packet_frame"]
+__all__ = ["kernel_columns", "packet_frame", "text_index"]
 
 #: Columns that no kernel field fills, with what they are made from.
 _DERIVED = {"file": "frame_key", "frame": "frame_key", "operation": "opcode"}
@@ -26,11 +26,16 @@ def kernel_columns(wanted: Sequence[Column]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(needed))
 
 
+def text_index(texts: Sequence[str]) -> pd.Index:
+    """Texts as the categories of a column: addresses by host code, words by their numbers."""
+    return pd.Index(texts, dtype="str")
+
+
 def packet_frame(
     wanted: Sequence[Column],
     columns: Mapping[str, np.ndarray],
     rows: np.ndarray | slice,
-    addresses: Sequence[str],
+    addresses: pd.Index,
     first_index: int = 0,
 ) -> pd.DataFrame:
     """A DataFrame of the wanted columns of chosen rows.
@@ -43,8 +48,9 @@ def packet_frame(
         At least `kernel_columns(wanted)`, and those of `TRACKED` that are wanted.
     rows : slice or numpy.ndarray
         Which rows.
-    addresses : sequence of str
-        Printed address of each host code.
+    addresses : pandas.Index
+        Printed address of each host code, as `text_index` makes it. It serves many calls: what pandas learns of it,
+        such as that no address comes twice, is kept in it.
     first_index : int
         Index of the first row.
 
@@ -63,7 +69,7 @@ def _values(
     columns: Mapping[str, np.ndarray],
     rows: np.ndarray | slice,
     present: np.ndarray,
-    addresses: Sequence[str],
+    addresses: pd.Index,
 ) -> object:
     values = columns[_DERIVED.get(column.name, column.name)][rows]
     absent = _absent(column, present)
@@ -89,21 +95,21 @@ def _absent(column: Column, present: np.ndarray) -> np.ndarray | None:
     return None
 
 
-def _categories(codes: np.ndarray, categories: Sequence[str], absent: np.ndarray | None) -> pd.Categorical:
+def _categories(codes: np.ndarray, categories: pd.Index, absent: np.ndarray | None) -> pd.Categorical:
     codes = codes.astype(np.int32)
     if absent is not None:
         codes[absent] = -1
-    return pd.Categorical.from_codes(codes, pd.Index(categories, dtype="str"))
+    return pd.Categorical.from_codes(codes, categories)
 
 
 @lru_cache(maxsize=1)
-def _operations() -> tuple[str, ...]:
-    return tuple(operation_name(opcode) for opcode in range(256))
+def _operations() -> pd.Index:
+    return text_index([operation_name(opcode) for opcode in range(256)])
 
 
 @lru_cache(maxsize=16)
-def _vocabulary(name: str) -> tuple[str, ...]:
+def _vocabulary(name: str) -> pd.Index:
     terms = PACKETS[name].terms
     if terms is None:
         raise TypeError(f"{name} is not a coded column")
-    return tuple(names(terms).values())
+    return text_index(list(names(terms).values()))

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from roce_dissect import layout
-from roce_dissect.analysis.packet_frame import kernel_columns, packet_frame
+from roce_dissect.analysis.packet_frame import kernel_columns, packet_frame, text_index
 from roce_dissect.analysis.summary import capture_summary
 from roce_dissect.capture.states import BATCH
 from roce_dissect.columns import FILE_SHIFT, PACKETS, TRACKED, Column
@@ -72,6 +72,7 @@ class PacketSession:
     ) -> None:
         self._wanted = wanted
         self._streams = streams
+        self._addresses = text_index([])
         self._tracked = streams is not None or any(column.name in TRACKED for column in wanted)
         names = kernel_columns(wanted) + (FLOW_COLUMNS if self._tracked else ())
         self._blocks = Blocks(input_list(captures), names, keep_going=keep_going, progress=progress, poll_s=poll_s)
@@ -100,9 +101,15 @@ class PacketSession:
                 rows = np.flatnonzero(np.isin(verdicts.stream[: block.rows], self._streams))
                 if len(rows) == 0:
                     continue
-            frame = packet_frame(self._wanted, columns, rows, list(self._blocks.hosts.texts()), first)
+            frame = packet_frame(self._wanted, columns, rows, self._address_index(), first)
             first += len(frame)
             yield frame
+
+    def _address_index(self) -> pd.Index:
+        """Addresses of all hosts so far; made anew only when there are more."""
+        if len(self._addresses) != len(self._blocks.hosts):
+            self._addresses = text_index(self._blocks.hosts.texts())
+        return self._addresses
 
 
 class PacketSource:
@@ -183,7 +190,7 @@ class FrameSource(PacketSource):
                 [PACKETS[name] for name in TRACKED],
                 {name: getattr(verdicts, name) for name in TRACKED} | {"present": columns["present"]},
                 keep,
-                [],
+                text_index([]),
             )
             # by position: the given index may hold a label more than once
             both = given.drop(columns=[name for name in TRACKED if name in given.columns])

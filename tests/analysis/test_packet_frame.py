@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from roce_dissect.analysis.packet_frame import kernel_columns, packet_frame
+from roce_dissect.analysis.packet_frame import kernel_columns, packet_frame, text_index
 from roce_dissect.columns import packet_columns
 from roce_dissect.spec import headers
 from roce_dissect.terms import Verdict
 
-ADDRESSES = ["(none)", "10.0.0.1", "fe80::1"]
+ADDRESSES = text_index(["(none)", "10.0.0.1", "fe80::1"])
 
 
 def frame(names, rows=slice(0, 3), **more):
@@ -64,3 +64,11 @@ def test_what_the_decoder_must_deliver():
     assert kernel_columns(packet_columns(["frame", "file", "operation", "verdict", "psn"])) == (
         "frame_key", "present", "opcode", "psn",
     )  # fmt: skip
+
+
+def test_categories_are_made_once():
+    """Pieces share the objects: making the categories of many hosts anew for each piece would take most of the time."""
+    one, other = frame(["operation", "src", "verdict"]), frame(["operation", "src", "verdict"])
+    assert one["src"].cat.categories is ADDRESSES
+    for name in one:
+        assert one[name].cat.categories is other[name].cat.categories
