@@ -280,7 +280,7 @@ COUNTERS = _table(
 
 
 def packet_columns(names: Sequence[str] | None = None) -> list[Column]:
-    """Columns of `PACKETS` by name, in the order asked for; all of them for None.
+    """Columns of `PACKETS` by name, in the order asked for, each once, where it is first named; all of them for None.
 
     Raises
     ------
@@ -289,7 +289,7 @@ def packet_columns(names: Sequence[str] | None = None) -> list[Column]:
     """
     if names is None:
         return list(PACKETS.values())
-    unknown = [name for name in names if name not in PACKETS]
+    unknown = [name for name in dict.fromkeys(names) if name not in PACKETS]
     if unknown:
         raise ArgumentError(f"no such column: {', '.join(unknown)} (there are: {', '.join(PACKETS)})")
-    return [PACKETS[name] for name in names]
+    return [PACKETS[name] for name in dict.fromkeys(names)]

@@ -61,6 +61,7 @@ def test_choice():
     assert packet_columns() == list(PACKETS.values())
     assert [column.name for column in packet_columns(["psn", "frame"])] == ["psn", "frame"]
     assert packet_columns([]) == []
+    assert [column.name for column in packet_columns(["psn", "frame", "psn"])] == ["psn", "frame"]
     with pytest.raises(ArgumentError, match=r"no such column: a, b \(there are: file, frame"):
         packet_columns(["psn", "a", "b"])
 

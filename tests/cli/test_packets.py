@@ -125,3 +125,11 @@ def test_times_before_the_first_frame_and_missing_values():
     assert second.split() == [
         "2", "1.000000000", "?", "->", "?", "(no", "BTH)", "QP", "-", "PSN", "-", "len", "42", "malformed",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("form", ["text", "csv", "jsonl"])
+def test_a_column_named_twice_is_printed_once(call, samples, form):
+    path = samples / "imp_loss1_write.server.pcap.gz"
+    twice = call("packets", path, "--count", "3", "--format", form, "--columns", "frame,psn,frame,frame")
+    assert (twice.status, twice.err) == (0, [])
+    assert twice.out == call("packets", path, "--count", "3", "--format", form, "--columns", "frame,psn").out
