@@ -17,6 +17,10 @@ __all__ = ["command"]
 
 #: What matplotlib can write without further packages.
 FORMATS = ("png", "pdf", "svg", "jpg", "webp")
+#: Those that consist of pixels, and how many: webp ends at 16,383 a side, and memory before that.
+_PIXELS = ("png", "jpg", "webp")
+_MOST_A_SIDE = 16_000
+_MOST_PIXELS = 100_000_000
 _MOST_LISTED = 5
 
 
@@ -58,6 +62,8 @@ def command(
     suffix = Path(output).suffix.lower().removeprefix(".")
     if suffix not in FORMATS:
         raise ArgumentError(f"{output}: the picture's suffix must be one of {', '.join(FORMATS)}")
+    if size is not None and suffix in _PIXELS:
+        _check_pixels(*size, dpi)
     if "-" in files or any(Path(file).is_fifo() for file in files):
         raise ArgumentError("a picture reads the capture twice: give a file, not a pipe")
     from roce_dissect.cli.forms import warn_if_slow
@@ -83,6 +89,16 @@ def command(
         axes.figure.set_size_inches(*size)
     axes.figure.savefig(output, dpi=dpi)
     return status
+
+
+def _check_pixels(width: float, height: float, dpi: int) -> None:
+    """Refuse a picture that would be too large to make or to look at, before anything is read."""
+    across, down = round(width * dpi), round(height * dpi)
+    if max(across, down) > _MOST_A_SIDE or across * down > _MOST_PIXELS:
+        raise ArgumentError(
+            f"{width:g}x{height:g} inches at {dpi} dpi are {across:,} x {down:,} pixels: at most {_MOST_A_SIDE:,} a "
+            f"side and {_MOST_PIXELS // 1_000_000} million in all; a smaller --size or --dpi, or a pdf or svg, will do"
+        )
 
 
 def _draw(result: Analysis, kind: str, connection: int | None) -> Any:

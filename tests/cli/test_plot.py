@@ -54,6 +54,40 @@ def test_refusals(call, samples, tmp_path, monkeypatch, arguments, reason):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("suffix", ["png", "jpg", "webp"])
+@pytest.mark.parametrize(
+    ("size", "dpi", "pixels"),
+    [
+        ("200x200", 1200, "240,000 x 240,000 pixels"),
+        ("0.5x200", 81, "40 x 16,200 pixels"),  # webp ends at 16,383
+        ("200x1", 100, "20,000 x 100 pixels"),
+        ("101x100", 100, "10,100 x 10,000 pixels"),
+    ],
+)
+def test_a_picture_too_large_is_refused_before_reading(call, tmp_path, monkeypatch, suffix, size, dpi, pixels):
+    monkeypatch.chdir(tmp_path)
+    done = call("plot", "rate", "missing.pcap", "-o", f"x.{suffix}", "--size", size, "--dpi", str(dpi))
+    assert (done.status, done.out, len(done.err)) == (2, "", 1)
+    assert pixels in done.err[0]
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("suffix", ["webp", "png"])
+def test_the_longest_picture_is_drawn(call, samples, tmp_path, suffix):
+    picture = tmp_path / f"x.{suffix}"
+    done = call("plot", "rate", samples / LOSS, "-o", picture, "--size", "200x2", "--dpi", "80")
+    assert (done.status, done.err) == (0, [])
+    assert picture.read_bytes().startswith(BEGINNINGS[suffix])
+
+
+@pytest.mark.parametrize("suffix", ["pdf", "svg"])
+def test_pictures_without_pixels_have_any_size(call, samples, tmp_path, suffix):
+    picture = tmp_path / f"x.{suffix}"
+    done = call("plot", "rate", samples / LOSS, "-o", picture, "--size", "200x200", "--dpi", "1200")
+    assert (done.status, done.err) == (0, [])
+    assert picture.read_bytes().startswith(BEGINNINGS[suffix])
+
+
 def test_a_broken_capture_is_drawn_as_far_as_it_goes(call, samples, plain, tmp_path):
     content = bytearray(plain(samples / LOSS).read_bytes())
     end = 24
