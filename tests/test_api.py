@@ -339,6 +339,10 @@ def test_arguments(samples):
         rd.analyze([])
     with pytest.raises(rd.ArgumentError, match="alone"):
         rd.analyze(["-", samples / MIX])
+    for call in (rd.analyze, rd.iter_packets, rd.read_packets):
+        for captures in (None, 123, 1.5, b"x.pcap", object()):
+            with pytest.raises(rd.ArgumentError, match="is neither a path nor a binary file object"):
+                call(captures)
     with pytest.raises(ValueError, match="no such column"):  # also a ValueError, as users expect
         rd.read_packets(samples / MIX, ["x"])
 
@@ -444,6 +448,26 @@ def test_track_by_hand():
         (lambda frame: frame.assign(opcode=256), "opcode"),
         (lambda frame: frame.assign(src="no address"), "no address"),
         (lambda frame: frame.assign(psn=1.5), "psn"),
+        (lambda frame: frame.assign(psn=float("inf")), "psn"),
+        (lambda frame: frame.assign(psn=1 << 24), "'psn' .* 16777215"),
+        (lambda frame: frame.assign(dest_qp=1 << 24), "'dest_qp' .* 16777215"),
+        (lambda frame: frame.assign(psn=1 << 70), "psn"),
+        (lambda frame: frame.assign(psn=[[1]]), "psn"),
+        (lambda frame: frame.assign(frame=-1), "'frame'"),
+        (lambda frame: frame.assign(frame=1 << 40), "'frame'"),
+        (lambda frame: frame.assign(file=-1), "'file'"),
+        (lambda frame: frame.assign(file=1 << 16), "'file'"),
+        (lambda frame: frame.assign(src=167772161), "'src' .* text"),
+        (lambda frame: frame.assign(src=b"\n\0\0\1"), "'src' .* text"),
+        (lambda frame: frame.assign(dst=[["10.0.0.1"]]), "'dst' .* text"),
+        (lambda frame: frame.assign(dst="10.0.0"), "'dst'.*'10.0.0'"),
+        (lambda frame: frame.assign(dst=1.5), "'dst' .* text"),
+        (lambda frame: frame.assign(status="wonderful"), "'status' .*wonderful"),
+        (lambda frame: frame.assign(status=[["ok"]]), "'status'"),
+        (lambda frame: pd.concat([frame, frame["psn"]], axis=1), "more than one psn"),
+        (lambda frame: frame["psn"], "must be a DataFrame, not Series"),
+        (lambda frame: frame.to_dict(), "must be a DataFrame, not dict"),
+        (lambda _: None, "must be a DataFrame, not NoneType"),
     ],
 )
 def test_track_refuses(change, message):
@@ -475,6 +499,55 @@ def test_track_with_a_wrong_number_of_flags(samples):
     packets = rd.read_packets(samples / MIX)
     with pytest.raises(rd.ArgumentError, match="bad_icrc"):
         rd.track(packets, bad_icrc=[True])
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        [[True], [False]],
+        np.zeros((2, 2), bool),
+        [[True], [True, False]],
+        True,
+        {},
+        pd.Series([True, pd.NA], dtype="boolean"),
+        pd.Series([True, pd.NA], dtype="bool[pyarrow]"),
+        [True, None],
+        [0.0, float("nan")],
+        ["yes", "no"],
+        [[], {}],
+    ],
+    ids=str,
+)
+def test_track_refuses_flags(samples, flags):
+    with pytest.raises(rd.ArgumentError, match="bad_icrc"):
+        rd.track(rd.read_packets(samples / MIX).head(2), bad_icrc=flags)
+
+
+@pytest.mark.parametrize("dtype", ["bool", "boolean", "bool[pyarrow]", "object", "uint8", "float64"])
+def test_track_takes_flags_of_any_kind(samples, dtype):
+    packets = rd.read_packets(samples / MIX).head(2)
+    made = rd.track(packets, bad_icrc=pd.Series([True, False], dtype="bool").astype(dtype)).packets()
+    assert (made["verdict"] == "none").tolist() == [True, False]
+
+
+@pytest.mark.parametrize("missing", [None, pd.NA, float("nan")])
+@pytest.mark.parametrize("dtype", ["object", "str"])
+def test_track_without_any_address(samples, missing, dtype):
+    """As with a GRH that was cut: the packets take no part."""
+    packets = rd.read_packets(samples / MIX).head(2)
+    result = rd.track(packets.assign(src=pd.Series([missing] * 2, dtype=dtype)))
+    assert (len(result.streams), result.capture["untracked_packets"]) == (0, 2)
+    assert result.packets()["verdict"].tolist() == ["none", "none"]
+
+
+def test_track_takes_words_or_their_numbers(samples):
+    packets = rd.read_packets(samples / MIX)
+    expected = rd.track(packets).packets()["verdict"]
+    for dtype in ("object", "str"):
+        assert rd.track(packets.assign(status=packets["status"].astype(dtype))).packets()["verdict"].equals(expected)
+    numbers = packets["status"].cat.codes
+    for dtype in ("int64", "object"):
+        assert rd.track(packets.assign(status=numbers.astype(dtype))).packets()["verdict"].equals(expected)
 
 
 def test_track_of_an_index_that_repeats(samples):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, BinaryIO
+from enum import IntEnum
+from typing import Any, BinaryIO, cast
 
 import numpy as np
 import pandas as pd
@@ -13,7 +14,7 @@ from roce_dissect import layout
 from roce_dissect.analysis.packet_frame import kernel_columns, packet_frame, text_index
 from roce_dissect.analysis.summary import capture_summary
 from roce_dissect.capture.states import BATCH
-from roce_dissect.columns import FILE_SHIFT, PACKETS, TRACKED, Column
+from roce_dissect.columns import FILE_SHIFT, FRAME_MASK, PACKETS, TRACKED, Column
 from roce_dissect.decode.blocks import Blocks, FileSummary
 from roce_dissect.decode.hosts import HostTable
 from roce_dissect.errors import ArgumentError
@@ -27,9 +28,22 @@ Progress = Callable[[int, int | None], None]
 
 
 def input_list(captures: Captures) -> list[str | BinaryIO]:
-    """Inputs as the reader takes them: paths as text, file objects as they are."""
+    """Inputs as the reader takes them: paths as text, file objects as they are.
+
+    Raises
+    ------
+    ArgumentError
+        What was given is neither a path nor a file object, nor a sequence at all.
+    """
     one = isinstance(captures, str | os.PathLike) or hasattr(captures, "read") or hasattr(captures, "readinto")
-    several: Any = [captures] if one else captures
+    several: Any = [captures]
+    if not one:
+        try:
+            several = list(cast(Any, captures))
+        except TypeError:
+            several = None
+    if several is None or isinstance(captures, bytes | bytearray | memoryview):
+        raise ArgumentError(f"{captures!r:.100} is neither a path nor a binary file object")
     return [os.fspath(capture) if isinstance(capture, str | os.PathLike) else capture for capture in several]
 
 
@@ -154,21 +168,25 @@ class FrameSource(PacketSource):
     Raises
     ------
     ArgumentError
-        A column is missing, a value does not fit it, or `bad_icrc` has another length.
+        `packets` is no DataFrame, a column is missing or comes twice, a value does not fit it, or `bad_icrc` is not one
+        flag for each packet.
     """
 
     _REQUIRED = ("time_ns", "src", "dst", "dest_qp", "psn", "opcode")
 
     def __init__(self, packets: pd.DataFrame, bad_icrc: pd.Series | np.ndarray | None) -> None:
+        if not isinstance(packets, pd.DataFrame):
+            raise ArgumentError(f"the packets must be a DataFrame, not {type(packets).__name__}")
+        twice = packets.columns[packets.columns.duplicated()]
+        if any(name in PACKETS for name in twice):
+            raise ArgumentError(f"the DataFrame has more than one {next(name for name in twice if name in PACKETS)}")
         missing = [name for name in self._REQUIRED if name not in packets.columns]
         if missing:
             raise ArgumentError(f"the DataFrame lacks {', '.join(missing)}")
         self._packets = packets
         self.hosts = HostTable()
         self._columns = self._flow_columns(packets)
-        self._bad = None if bad_icrc is None else np.ascontiguousarray(np.asarray(bad_icrc, bool).astype(np.uint8))
-        if self._bad is not None and len(self._bad) != len(packets):
-            raise ArgumentError(f"bad_icrc has {len(self._bad)} values for {len(packets)} packets")
+        self._bad = None if bad_icrc is None else _flags(bad_icrc, len(packets), "bad_icrc")
 
     def blocks(self) -> Iterator[tuple[dict[str, np.ndarray], int, np.ndarray | None]]:
         """(columns, rows, bad) piece by piece."""
@@ -224,13 +242,12 @@ class FrameSource(PacketSource):
                 continue
             given = packets[name]
             if column.dtype == "address":
-                columns[name] = self._host_codes(given)
+                columns[name] = self._host_codes(given, name)
                 continue
             there = given.notna().to_numpy(bool)
             if column.terms is not None and not pd.api.types.is_numeric_dtype(given.dtype):
-                codes = {term.name.lower(): int(term) for term in column.terms}
-                given = given.astype(object).map(codes)
-            columns[name] = _integers(given, dtype, name)
+                given = _term_numbers(given, column.terms, name)
+            columns[name] = _integers(given, dtype, name, None if column.field is None else column.field[2])
             for bit in (layout.HAS_AETH, layout.HAS_RETH, layout.HAS_DETH, layout.HAS_ICRC, layout.HAS_IPV4):
                 if column.needs == bit:
                     present[there] |= np.uint32(bit)
@@ -239,31 +256,83 @@ class FrameSource(PacketSource):
         columns["present"] = present
         if "present" in packets.columns:
             columns["present"] = _integers(packets["present"], np.dtype(np.uint32), "present")
-        file = _integers(packets["file"], np.dtype(np.int64), "file") if "file" in packets.columns else 0
+        file = (
+            _integers(packets["file"], np.dtype(np.int64), "file", (1 << 16) - 1, 0) if "file" in packets.columns else 0
+        )
         frame = (
-            _integers(packets["frame"], np.dtype(np.int64), "frame")
+            _integers(packets["frame"], np.dtype(np.int64), "frame", FRAME_MASK, 0)
             if "frame" in packets.columns
             else np.arange(1, count + 1, dtype=np.int64)
         )
         columns["frame_key"] = np.ascontiguousarray((np.zeros(count, np.int64) + file << FILE_SHIFT) | frame)
         return columns
 
-    def _host_codes(self, given: pd.Series) -> np.ndarray:
+    def _host_codes(self, given: pd.Series, name: str) -> np.ndarray:
         """Codes of addresses given as text; 0 where there is none (a GRH that was cut)."""
-        texts = given.astype(object)
-        return np.ascontiguousarray(texts.map(self.hosts.enter, na_action="ignore").fillna(0).to_numpy(np.uint32))
+        try:
+            which, texts = pd.factorize(given.astype(object))  # what is missing is -1
+        except TypeError as error:  # something that has no hash
+            raise ArgumentError(f"column {name!r} holds values that are not text") from error
+        codes = np.zeros(len(texts) + 1, np.uint32)  # the last one, which -1 picks, is 0
+        for number, text in enumerate(texts):
+            if not isinstance(text, str):
+                raise ArgumentError(f"column {name!r} holds {text!r:.100}: addresses must be text")
+            try:
+                codes[number] = self.hosts.enter(text)
+            except ArgumentError as error:
+                raise ArgumentError(f"column {name!r}: {error}") from error
+        return np.ascontiguousarray(codes[which])
 
 
-def _integers(given: pd.Series, dtype: np.dtype, name: str) -> np.ndarray:
-    """Values of a column as C-contiguous integers; missing ones are 0."""
+def _term_numbers(given: pd.Series, terms: type[IntEnum], name: str) -> pd.Series:
+    """Numbers of a vocabulary's words; numbers stay."""
+    numbers: dict[str | int, int] = {term.name.lower(): int(term) for term in terms}
+    numbers |= {int(term): int(term) for term in terms}
+    words = given.astype(object)
     try:
-        numbers = pd.to_numeric(given).fillna(0)
-        values = numbers.to_numpy(np.int64 if dtype != np.uint64 else np.uint64)
+        known = words.map(numbers)
+    except TypeError as error:  # something that has no hash
+        raise ArgumentError(f"column {name!r} holds values that are not words") from error
+    unknown = words[(known.isna() & words.notna()).to_numpy()]
+    if len(unknown):
+        raise ArgumentError(f"column {name!r} holds {unknown.iloc[0]!r:.100}, which is none of its words")
+    return known
+
+
+def _flags(given: Any, count: int, name: str) -> np.ndarray:
+    """One uint8, 0 or 1, for each packet."""
+    try:
+        values = np.asarray(given)
+        if values.ndim != 1:
+            raise ArgumentError(f"{name} has {values.ndim} dimensions, not one")
+        if len(values) != count:
+            raise ArgumentError(f"{name} has {len(values)} values for {count} packets")
+        flags = values.astype(bool)
+        fit = values.dtype.kind in "biuf" or (values.dtype.kind == "O" and bool((values == flags).all()))
+    except (TypeError, ValueError) as error:
+        if isinstance(error, ArgumentError):
+            raise
+        raise ArgumentError(f"{name} holds values that are neither true nor false") from error
+    if not fit or pd.isna(values).any():
+        raise ArgumentError(f"{name} holds values that are neither true nor false")
+    return np.ascontiguousarray(flags.astype(np.uint8))
+
+
+def _integers(
+    given: pd.Series, dtype: np.dtype, name: str, highest: int | None = None, lowest: int | None = None
+) -> np.ndarray:
+    """Values of a column as C-contiguous integers; missing ones are 0. Limits are those of the type, or narrower."""
+    try:
+        with np.errstate(invalid="ignore"):  # infinity: it is found below
+            numbers = pd.to_numeric(given).fillna(0)
+            values = numbers.to_numpy(np.int64 if dtype != np.uint64 else np.uint64)
         if not (numbers.to_numpy() == values).all():
             raise ValueError("a fraction")
-    except (TypeError, ValueError, OverflowError) as error:
+    except (TypeError, ValueError, OverflowError, NotImplementedError) as error:
         raise ArgumentError(f"column {name!r} holds values that are not integers") from error
     limits = np.iinfo(dtype)
-    if len(values) and (values.min() < limits.min or values.max() > limits.max):
-        raise ArgumentError(f"column {name!r} holds values outside of {limits.min} to {limits.max}")
+    least = limits.min if lowest is None else lowest
+    most = limits.max if highest is None else min(highest, limits.max)
+    if len(values) and (values.min() < least or values.max() > most):
+        raise ArgumentError(f"column {name!r} holds values outside of {least} to {most}")
     return np.ascontiguousarray(values.astype(dtype))
