@@ -11,7 +11,7 @@ from roce_dissect.cli.common import INTERRUPTED, POLL_S, Interrupt, report_files
 if TYPE_CHECKING:
     from roce_dissect.api import Analysis
 
-__all__ = ["command", "print_analysis"]
+__all__ = ["command", "holds_something", "print_analysis"]
 
 
 @click.command("analyze")
@@ -46,10 +46,15 @@ def command(files: tuple[str, ...], form: str, top: int, events: int) -> int:
             interrupt.wanted = True
         session.interrupted = interrupt.wanted
         result = session.analysis()
-    if form == "json" or any(one["error"] is None or one["frames"] for one in result.capture["files"]):
+    if form == "json" or holds_something(result):
         print_analysis(result, form, top, events)
     status = report_files(result.capture["files"])
     return INTERRUPTED if session.interrupted else status
+
+
+def holds_something(result: Analysis) -> bool:
+    """Whether anything could be read; else there is nothing to say beside the errors."""
+    return any(one["error"] is None or one["frames"] for one in result.capture["files"])
 
 
 def print_analysis(result: Analysis, form: str, top: int, events: int, filters: bool = True) -> None:

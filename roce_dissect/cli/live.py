@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from roce_dissect.cli.analyze import print_analysis
+from roce_dissect.cli.analyze import holds_something, print_analysis
 from roce_dissect.cli.common import FINE, POLL_S, UNREADABLE, Interrupt, complain, report_files
 from roce_dissect.cli.safe import safe
 from roce_dissect.errors import LiveError
@@ -92,7 +92,8 @@ def command(
         except KeyboardInterrupt:
             session.interrupted = True
         result = session.analysis()
-    print_analysis(result, form, top, events, filters=source is None)  # frame numbers of no file help nobody
+    if form == "json" or holds_something(result):
+        print_analysis(result, form, top, events, filters=source is None)  # frame numbers of no file help nobody
     if source is not None and source.dropped:
         complain(f"{source.tool} lost {source.dropped:,} frames: counts are too low by up to that many")
     return max(status, report_files(result.capture["files"]))

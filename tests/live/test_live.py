@@ -82,6 +82,16 @@ def one_line(process):
     return line
 
 
+@pytest.mark.parametrize("content", [b"", b"this is no capture, but text\n"])
+def test_no_report_beside_the_error_of_a_pipe_without_a_capture(start, content):
+    out, err = start("live", "-", stdin=subprocess.PIPE).communicate(content, timeout=60)
+    assert out == b""
+    [line] = [line for line in err.decode().splitlines() if "the slow form" not in line]
+    assert line.startswith("roce-dissect: -: is ")
+    out, _ = start("live", "-", "--format", "json", stdin=subprocess.PIPE).communicate(content, timeout=60)
+    assert json.loads(out)["capture"]["files"][0]["error_offset"] == 0
+
+
 def test_a_pipe_that_is_no_capture(start):
     process = start("live", "-", stdin=subprocess.PIPE)
     process.stdin.write(b"tcpdump: eth0: You don't have permission\n")
