@@ -155,8 +155,8 @@ def analyze(
     CaptureError
         With "raise" only: a file cannot be read, with path and byte offset.
     ArgumentError
-        With "keep", too: no capture at all; standard input or a file object together with other captures; what is
-        neither a path nor a binary file object; an unknown value of `errors`.
+        With "keep", too: no capture at all; standard input, a pipe or a file object together with other captures; what
+        is neither a path nor a binary file object; an unknown value of `errors`.
     """
     if errors not in ("raise", "keep"):
         raise ArgumentError(f"errors must be 'raise' or 'keep', not {errors!r}")
@@ -195,8 +195,8 @@ def iter_packets(captures: Captures, columns: Sequence[str] | None = None) -> It
     CaptureError
         After all packets before the fault.
     ArgumentError
-        A column that does not exist; no capture at all; standard input or a file object together with other captures;
-        what is neither a path nor a binary file object.
+        A column that does not exist; no capture at all; standard input, a pipe or a file object together with other
+        captures; what is neither a path nor a binary file object.
     """
     return iter(PacketSession(captures, packet_columns(columns), keep_going=False))
 
@@ -222,8 +222,8 @@ def read_packets(captures: Captures, columns: Sequence[str] | None = None) -> pd
     CaptureError
         A file cannot be read, or not to its end; use `iter_packets` to get the packets before the fault.
     ArgumentError
-        A column that does not exist; no capture at all; standard input or a file object together with other captures;
-        what is neither a path nor a binary file object.
+        A column that does not exist; no capture at all; standard input, a pipe or a file object together with other
+        captures; what is neither a path nor a binary file object.
     """
     return _concatenate(list(iter_packets(captures, columns)), packet_columns(columns))
 
@@ -283,8 +283,8 @@ class Session:
     Raises
     ------
     ArgumentError
-        No capture at all; standard input or a file object together with other captures; what is neither a path nor a
-        binary file object. The latter comes with the first step.
+        No capture at all; standard input, a pipe or a file object together with other captures; what is neither a path
+        nor a binary file object. The latter comes with the first step.
     CaptureError
         From a step, without `keep_going`: a file cannot be read, with path and byte offset.
     """

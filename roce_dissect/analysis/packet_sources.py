@@ -68,8 +68,8 @@ class PacketSession:
     Raises
     ------
     ArgumentError
-        No capture at all; standard input or a file object together with other captures; what is neither a path nor a
-        binary file object. The latter comes with the first step.
+        No capture at all; standard input, a pipe or a file object together with other captures; what is neither a path
+        nor a binary file object. The latter comes with the first step.
     CaptureError
         From a step, without `keep_going`: a file cannot be read, with path and byte offset.
     """
