@@ -172,7 +172,7 @@ def _label(space: Space, name: str) -> str:
     count, drawn = space.count(name), space.clouds[name].points().shape[1]
     word, figures = MARKS[name].label, units.count(count)
     if name == "gap":
-        figures += f": {units.plural(space.missing, 'PSN')} did not pass here"
+        figures += f": {units.plural(space.missing, 'PSN')} had not passed here"
     elif name in ("nak", "fatal_nak", "rnr_nak"):
         said = space.syndromes_of(name)
         word = syndrome_name(said[0]) if len(said) == 1 else word

@@ -180,7 +180,7 @@ def test_long_gaps_are_drawn_over_all_that_is_missing(made):
     ax = made((0, "A", WRITE_MIDDLE, 10), (1, "A", WRITE_MIDDLE, 15)).plot.sequence()
     (segments,) = [c for c in ax.collections if hasattr(c, "get_segments")]
     assert (segments.get_segments()[0][:, 1] % CIRCLE).tolist() == [11, 14]
-    assert _drawn(ax)["gap"] == "gap (1: 4 PSNs did not pass here)"
+    assert _drawn(ax)["gap"] == "gap (1: 4 PSNs had not passed here)"
 
 
 def test_cnps_lie_on_the_time_axis_since_they_have_no_psn(made):
