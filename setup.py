@@ -1,7 +1,7 @@
 """The compiled kernels. Everything else is in pyproject.toml.
 
 Each kernel is one source in Cython's pure-Python mode: compiled where a C compiler is at hand, interpreted as it stands
-where not (``optional=True``: a failed build is no failed installation). -O3 matters: -O2 is 60 % slower here.
+where not (``optional``: a failed build is no failed installation). -O3 matters: -O2 is 60 % slower here.
 """
 
 import os
@@ -18,13 +18,12 @@ KERNELS = (
 # -fwrapv as Python itself is built: sums of absurd lengths wrap, in the compiled form too, instead of being undefined
 FLAGS = ["/O2"] if os.name == "nt" else ["-O3", "-fwrapv"]
 
-setup(
-    ext_modules=cythonize(
-        [
-            Extension(name, [name.replace(".", "/") + ".py"], extra_compile_args=FLAGS, optional=True)
-            for name in KERNELS
-        ],
-        build_dir="build/cython",
-        language_level=3,
-    )
+extensions = cythonize(
+    [Extension(name, [name.replace(".", "/") + ".py"], extra_compile_args=FLAGS) for name in KERNELS],
+    build_dir="build/cython",
+    language_level=3,
 )
+for extension in extensions:
+    extension.optional = True  # said to Extension, cythonize would lose it
+
+setup(ext_modules=extensions)
