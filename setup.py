@@ -13,6 +13,8 @@ KERNELS = (
     "roce_dissect.capture.records",
     "roce_dissect.decode.kernel",
     "roce_dissect.flows.ledger",
+    "roce_dissect.flows.episodes",
+    "roce_dissect.flows.messages",
     "roce_dissect.flows.tracker",
 )
 # -fwrapv as Python itself is built: sums of absurd lengths wrap, in the compiled form too, instead of being undefined

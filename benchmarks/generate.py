@@ -1,4 +1,4 @@
-"""Synthetic captures for the benchmarks: ``python benchmarks/generate.py PACKETS OUT.pcap [--seed N] [--pairs N]``.
+"""Synthetic captures for the benchmarks: ``python benchmarks/generate.py PACKETS OUT.pcap [--pairs N] [--loss P]``.
 
 RoCE v2 over IPv4, sliced at 128 bytes, nanosecond pcap: RC WRITEs of eight packets at path MTU 4096 with their ACK, on
 many QP pairs that send in turn. One message in a thousand loses a packet: NAK, go-back-N. Now and then a CE mark. A
@@ -23,9 +23,9 @@ WRITE_FIRST, WRITE_MIDDLE, WRITE_LAST, ACKNOWLEDGE = 6, 7, 8, 17
 ACK, NAK = 0x1F, 0x60
 
 
-def messages(count: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+def messages(count: int, loss: float, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """Packets of `count` messages: (message, step), step 0 to 7 a request, -1 an ACK, -2 - j a NAK for packet j."""
-    lost = np.where(rng.random(count) < LOSS, rng.integers(0, MESSAGE - 1, count), -1)
+    lost = np.where(rng.random(count) < loss, rng.integers(0, MESSAGE - 1, count), -1)
     plain = np.array([*range(MESSAGE), -1])
     steps = [
         plain if j < 0 else np.array([*(k for k in range(MESSAGE) if k != j), -2 - j, *range(j, MESSAGE), -1])
@@ -90,7 +90,7 @@ def put(rows: np.ndarray, at: int, values: np.ndarray, size: int) -> None:
         rows[:, at + byte] = values >> 8 * (size - 1 - byte) & 255
 
 
-def write(packets: int, out: Path, seed: int, pairs: int) -> None:
+def write(packets: int, out: Path, seed: int, pairs: int, loss: float) -> None:
     """Write a capture of so many packets."""
     rng = np.random.default_rng(seed)
     start = rng.integers(0, 1 << 24, pairs)
@@ -101,7 +101,7 @@ def write(packets: int, out: Path, seed: int, pairs: int) -> None:
         file.write(struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, SNAP, 1))
         while written < packets:
             owner = rng.integers(0, pairs, BLOCK)
-            message, step = messages(BLOCK, rng)
+            message, step = messages(BLOCK, loss, rng)
             order = np.argsort(owner, kind="stable")
             rank = np.empty(BLOCK, np.int64)  # of the message among its pair's
             sizes = np.bincount(owner, minlength=pairs)
@@ -141,8 +141,9 @@ def main() -> None:
     parser.add_argument("out", type=Path)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--pairs", type=int, default=64)
+    parser.add_argument("--loss", type=float, default=LOSS, help="share of messages that lose a packet")
     options = parser.parse_args()
-    write(options.packets, options.out, options.seed, options.pairs)
+    write(options.packets, options.out, options.seed, options.pairs, options.loss)
 
 
 if __name__ == "__main__":

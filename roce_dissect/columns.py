@@ -12,11 +12,24 @@ from enum import IntEnum
 
 from roce_dissect import layout as row
 from roce_dissect.errors import ArgumentError
-from roce_dissect.terms import Accepted, EventKind, PairedBy, Role, Status, Verdict
+from roce_dissect.terms import (
+    Accepted,
+    EndedBy,
+    EventKind,
+    MessageStatus,
+    PairedBy,
+    Recovery,
+    Role,
+    Status,
+    Trigger,
+    Vantage,
+    Verb,
+    Verdict,
+)
 
 __all__ = [
-    "CONNECTIONS", "COUNTERS", "EVENTS", "FILE_SHIFT", "FRAME_MASK", "HOSTS", "PACKETS", "PER_DIRECTION", "STREAMS",
-    "TRACKED", "Column", "packet_columns",
+    "CONNECTIONS", "COUNTERS", "EPISODES", "EVENTS", "FILE_SHIFT", "FRAME_MASK", "HOSTS", "LATENCY", "MESSAGES",
+    "PACKETS", "PER_DIRECTION", "STREAMS", "TIMELINE", "TRACKED", "Column", "packet_columns",
 ]  # fmt: skip
 
 #: A frame's key is ``file << FILE_SHIFT | frame``: one integer names a frame among several files, in order.
@@ -175,17 +188,30 @@ _FIGURES = (
     Column("late_packets", "int64", "requests with verdict late", "packets"),
     Column("resent_packets", "int64", "requests with verdict resent", "packets"),
     Column("copies", "int64", "requests with verdict copy", "packets"),
-    Column("resend_runs", "int64", "runs of requests that did not advance"),
-    Column("stall_ns", "int64", "time without progress in those runs", "ns"),
+    Column("episodes", "int64", "episodes: acts of going back, or of late delivery"),
+    Column("timeouts", "int64", "episodes that a timeout triggered"),
+    Column("most_retries", "int64", "episodes in a row without progress, at most"),
+    Column("stall_ns", "int64", "time without progress in those episodes", "ns"),
     Column("unseen_packets", "int64", "PSNs that the responder has and the capture lacks", "packets"),
     Column("response_gaps", "int64", "READ responses that did not pass here", "packets"),
     Column("acks", "int64", "ACKs", "packets"),
+    Column("duplicate_acks", "int64", "ACKs that acknowledged nothing new", "packets"),
+    Column("ack_regressions", "int64", "of these, ACKs for a lower PSN than an earlier answer", "packets"),
+    Column("starving_acks", "int64", "ACKs that grant no credit for a further message", "packets"),
+    Column("implied_naks", "int64", "answers beyond an unanswered READ or atomic", "packets"),
     Column("naks", "int64", "NAKs of any code", "packets"),
     Column("rnr_naks", "int64", "RNR NAKs", "packets"),
     Column("cnps", "int64", "congestion notification packets", "packets"),
     Column("ce_packets", "int64", "packets marked CE", "packets"),
     Column("duplicate_request", "int64", "requests that the responder had already", "packets"),
     Column("out_of_seq_request", "int64", "episodes out of sequence at the responder"),
+    Column("messages", "int64", "messages that ended, complete or not"),
+    Column("complete_messages", "int64", "of these, the ones answered in full"),
+    Column("most_messages", "int64", "messages (or parts of them, with a hole between) outstanding at once, at most"),
+    Column("most_reads", "int64", "READs and atomics outstanding at once, at most"),
+    Column("most_packets", "int64", "PSNs outstanding at once, at most", "packets"),
+    Column("busy_ns", "int64", "time with something outstanding", "ns"),
+    Column("idle_ns", "int64", "time between its messages with nothing outstanding: the application's", "ns"),
 )
 
 #: One row per direction.
@@ -203,7 +229,21 @@ STREAMS = _table(
     Column("connection", "int32", "row of the connections table, 0: none"),
     Column("paired_by", "str", "evidence for the pairing", terms=PairedBy),
     Column("confirmed", "bool", "the responder answered, so the model of it counts"),
+    Column("psn_mismatch", "bool", "the responder never expected any of its PSNs"),
     Column("qp_error", "bool", "a NAK ended the QP"),
+    Column("ended_by", "str", "what ended it within the capture", terms=EndedBy),
+    Column("ack_timeout", "uint8", "local ACK timeout t, 4.096 us x 2^t, as the REQ told, missing without it"),
+    Column("timeout_estimate", "uint8", "the same, estimated from retries, missing without any"),
+    Column("timeout_samples", "int64", "retries that the estimate rests on"),
+    Column(
+        "msn_messages",
+        "int64",
+        "messages that the responder completed between its first and last answer, by their MSN, missing without any",
+    ),
+    Column(
+        "least_answer_ns", "int64", "from a message's last packet to its answer, at least, missing without any", "ns"
+    ),
+    Column("least_reaction_ns", "int64", "from a NAK to the requester's reaction, at least, missing without any", "ns"),
     *_FIGURES,
 )
 
@@ -222,6 +262,8 @@ CONNECTIONS = _table(
     Column("life", "int32", "which use of the QP numbers, from 1"),
     Column("paired_by", "str", "evidence for the pairing", terms=PairedBy),
     Column("confidence", "float64", "how sure the pairing is, 0 to 1"),
+    Column("ended_by", "str", "what ended it within the capture", terms=EndedBy),
+    Column("vantage", "str", "where the capture point lies, from the timing of answers", terms=Vantage),
     Column("first_file", "uint16", "file of the first frame"),
     Column("first_frame", "int64", "first frame"),
     Column("last_file", "uint16", "file of the last frame"),
@@ -254,6 +296,136 @@ EVENTS = _table(
     Column("count", "int64", "packets or PSNs: missing, resent, marked, unseen", "packets"),
     Column("stall_ns", "int64", "resend: time since the last progress", "ns"),
     Column("value", "int64", "NAK: syndrome; resend: how many were late; CM: local communication id; REJ: reason"),
+    Column("trigger", "str", "resend: its cause; empty for all else", terms=Trigger),
+    Column("cause_file", "uint16", "file of the frame that led to it, missing where none is known"),
+    Column(
+        "cause_frame",
+        "int64",
+        "frame that led to it: NAK: what it answers; resend: its trigger, missing where none is known",
+    ),
+    Column("cause_ns", "int64", "time since that frame, missing where none is known", "ns"),
+)
+
+#: One row per episode: an act of going back and sending again, or of late delivery.
+EPISODES = _table(
+    Column("episode", "int64", "number, from 1, in the order of their first frames"),
+    Column("connection", "int32", "row of the connections table, 0: none"),
+    Column("stream", "int32", "stream of the requests"),
+    Column("trigger", "str", "its cause", terms=Trigger),
+    Column("trigger_file", "uint16", "file of the frame that triggered it, missing where no frame did"),
+    Column("trigger_frame", "int64", "frame that triggered it, missing where no frame did", "", "frame.number"),
+    Column("file", "uint16", "file of its first frame"),
+    Column("frame", "int64", "first frame", "", "frame.number"),
+    Column("last_file", "uint16", "file of its last frame"),
+    Column("last_frame", "int64", "last frame", "", "frame.number"),
+    Column("time_ns", "int64", "time of the first frame", "ns"),
+    Column("duration_ns", "int64", "from the first to the last frame", "ns"),
+    Column("psn", "int64", "PSN of the first frame", "", "infiniband.bth.psn"),
+    Column("packets", "int64", "requests that did not advance the stream", "packets"),
+    Column("bytes", "int64", "their payload", "bytes"),
+    Column("late_packets", "int64", "of these, seen here for the first time", "packets"),
+    Column(
+        "arrived_packets", "int64", "of these, what the responder had already, missing where nothing tells", "packets"
+    ),
+    Column("recovery", "str", "what was sent again", terms=Recovery),
+    Column("retry", "int64", "which one in a row without progress, from 1; 0: reordering"),
+    Column("wait_ns", "int64", "from the stream's previous request to the first frame", "ns"),
+    Column(
+        "reaction_ns",
+        "int64",
+        "from the triggering frame to the first frame, missing where no frame triggered it",
+        "ns",
+    ),
+    Column("stall_ns", "int64", "time without progress up to the last frame", "ns"),
+    Column("extent_packets", "int64", "PSNs by which the first frame came too late", "packets"),
+    Column("extent_ns", "int64", "time since the gap that it fills, missing where it fills none", "ns"),
+)
+
+#: One row per verb.
+MESSAGES = _table(
+    Column("connection", "int32", "row of the connections table, 0: none"),
+    Column("stream", "int32", "stream of its requests"),
+    Column("verb", "str", "what it does", terms=Verb),
+    Column("status", "str", "complete, or why not", terms=MessageStatus),
+    Column("whole", "bool", "its first and its last packet passed here, and all between"),
+    Column("file", "uint16", "file of its first frame"),
+    Column("frame", "int64", "first frame", "", "frame.number"),
+    Column("last_file", "uint16", "file of its last request frame"),
+    Column("last_frame", "int64", "last request frame that passed for the first time", "", "frame.number"),
+    Column("psn", "uint32", "first PSN", "", "infiniband.bth.psn"),
+    Column("last_psn", "uint32", "last PSN, of a READ that of its last response", "", "infiniband.bth.psn"),
+    Column("packets", "int64", "request packets, each counted once", "packets"),
+    Column(
+        "bytes",
+        "int64",
+        "payload of these; of a READ what it asks for, missing where that was cut; of an atomic 8",
+        "bytes",
+    ),
+    Column("dma_len", "uint32", "DMA length of the RETH, missing without one", "bytes", "infiniband.reth.dmalen"),
+    Column("time_ns", "int64", "time of the first frame", "ns"),
+    Column("last_time_ns", "int64", "time of the last request frame", "ns"),
+    Column("answer_first_file", "uint16", "READ: file of the first response, missing without one"),
+    Column("answer_first_frame", "int64", "READ: first response, missing without one", "", "frame.number"),
+    Column("answer_first_time_ns", "int64", "READ: time of the first response, missing without one", "ns"),
+    Column("answer_file", "uint16", "file of the answer that ended it, missing without one"),
+    Column(
+        "answer_frame",
+        "int64",
+        "answer that ended it: ACK, last response, or NAK; missing without one",
+        "",
+        "frame.number",
+    ),
+    Column("answer_time_ns", "int64", "time of that answer, missing without one", "ns"),
+    Column("latency_ns", "int64", "from the first frame to that answer, missing without one", "ns"),
+    Column("answer_packets", "int64", "READ: responses, each counted once", "packets"),
+    Column("resends", "int64", "of its packets, sent again before it ended", "packets"),
+    Column("rnr_naks", "int64", "RNR NAKs it met", "packets"),
+    Column("syndrome", "uint8", "of the NAK that ended it, missing without one", "", "infiniband.aeth.syndrome"),
+    Column("va", "uint64", "virtual address, missing without RETH or AtomicETH", "", "infiniband.reth.va"),
+    Column("r_key", "uint32", "remote key, missing without RETH or AtomicETH", "", "infiniband.reth.r_key"),
+    Column("imm_data", "uint32", "immediate data, missing without", "", "infiniband.immdt"),
+    Column("inv_r_key", "uint32", "remote key to invalidate, missing without", "", "infiniband.ieth"),
+)
+
+#: One row per stream and time bin in which something passed or was outstanding.
+TIMELINE = _table(
+    Column("connection", "int32", "row of the connections table, 0: none"),
+    Column("stream", "int32", "row of the streams table"),
+    Column("time_ns", "int64", "beginning of the bin", "ns"),
+    Column("interval_ns", "int64", "width of the bin", "ns"),
+    Column("packets", "int64", "packets of any role", "packets"),
+    Column("bytes", "int64", "frames on the wire", "bytes"),
+    Column("goodput_bytes", "int64", "payload that was new to the capture point", "bytes"),
+    Column("resent_packets", "int64", "requests with verdict resent", "packets"),
+    Column("late_packets", "int64", "requests with verdict late", "packets"),
+    Column("naks", "int64", "NAKs of any code", "packets"),
+    Column("rnr_naks", "int64", "RNR NAKs", "packets"),
+    Column("cnps", "int64", "congestion notification packets", "packets"),
+    Column("ce_packets", "int64", "packets marked CE", "packets"),
+    Column("most_messages", "int64", "messages outstanding at once, at most"),
+    Column("most_reads", "int64", "READs and atomics outstanding at once, at most"),
+    Column("most_packets", "int64", "PSNs of outstanding messages at once, at most", "packets"),
+)
+
+#: One row per verb and size class: latency of complete messages.
+LATENCY = _table(
+    Column("verb", "str", "what they do", terms=Verb),
+    Column(
+        "most_bytes",
+        "int64",
+        "size class: at most so many bytes, and more than half of it (1: none or one); a power of two",
+        "bytes",
+    ),
+    Column("messages", "int64", "complete messages, first and last packet seen, whose size and latency are known"),
+    Column("least_ns", "int64", "shortest latency", "ns"),
+    Column("p50_ns", "int64", "median, within 2 %", "ns"),
+    Column("p90_ns", "int64", "90th percentile, within 2 %", "ns"),
+    Column("p99_ns", "int64", "99th percentile, within 2 %", "ns"),
+    Column("p999_ns", "int64", "99.9th percentile, within 2 %", "ns"),
+    Column("most_ns", "int64", "longest latency", "ns"),
+    Column("most_connection", "int32", "connection of the longest"),
+    Column("most_file", "uint16", "file of the longest"),
+    Column("most_frame", "int64", "first frame of the longest", "", "frame.number"),
 )
 
 HOSTS = _table(
@@ -267,12 +439,19 @@ HOSTS = _table(
 #: Counter names of Linux rxe, then of mlx5, that packets alone can rebuild.
 COUNTERS = _table(
     Column("sent_pkts", "int64", "RoCE packets sent", "packets"),
-    Column("rcvd_pkts", "int64", "RoCE packets received", "packets"),
+    Column("rcvd_pkts", "int64", "RoCE packets received, save those that met a QP in error", "packets"),
     Column("duplicate_request", "int64", "requests that it had already", "packets"),
     Column("out_of_seq_request", "int64", "episodes of requests out of sequence"),
     Column("rcvd_rnr_err", "int64", "RNR NAKs received", "packets"),
     Column("send_rnr_err", "int64", "RNR NAKs sent", "packets"),
+    Column("rcvd_seq_err", "int64", "NAKs 0x60 received that acknowledged a part of their message (rxe)", "packets"),
+    Column("retry_exceeded_err", "int64", "QPs that gave up after their last retry"),
+    Column("retry_rnr_exceeded_err", "int64", "QPs that gave up after their last RNR retry"),
+    Column("out_of_sequence", "int64", "requests beyond the expected PSN (mlx5)", "packets"),
     Column("packet_seq_err", "int64", "NAKs 0x60 received", "packets"),
+    Column("implied_nak_seq_err", "int64", "answers received beyond an unanswered READ or atomic", "packets"),
+    Column("local_ack_timeout_err", "int64", "timeouts that made it send again"),
+    Column("req_remote_access_errors", "int64", "NAKs 0x62 received", "packets"),
     Column("np_cnp_sent", "int64", "CNPs sent", "packets"),
     Column("rp_cnp_handled", "int64", "CNPs received", "packets"),
     Column("np_ecn_marked_roce_packets", "int64", "packets received with CE", "packets"),

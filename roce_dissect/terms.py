@@ -12,10 +12,16 @@ __all__ = [
     "ADVANCING",
     "CONFIDENCE",
     "Accepted",
+    "EndedBy",
     "EventKind",
+    "MessageStatus",
     "PairedBy",
+    "Recovery",
     "Role",
     "Status",
+    "Trigger",
+    "Vantage",
+    "Verb",
     "Verdict",
     "names",
 ]
@@ -86,6 +92,74 @@ class EventKind(IntEnum):
     CM_REJ = 19
     CM_DREQ = 20
     CM_DREP = 21
+
+
+class Trigger(IntEnum):
+    """Why requests that do not advance the stream came: the cause of an episode."""
+
+    UNKNOWN = 0  # nothing in the capture tells
+    NAK = 1  # PSN sequence error
+    IMPLIED_NAK = 2  # an answer beyond an unanswered READ or atomic
+    RNR_NAK = 3
+    TIMEOUT = 4
+    ADAPTIVE_TIMEOUT = 5  # one of a row whose spacing grows
+    SPURIOUS = 6  # the answer was on its way
+    REORDERING = 7  # nobody went back: the network delivered late
+
+
+class Recovery(IntEnum):
+    """What an episode sent again."""
+
+    NONE = 0  # nothing: reordering
+    GO_BACK_N = 1  # all from the first PSN on
+    SELECTIVE = 2  # single packets only
+
+
+class Verb(IntEnum):
+    """What a message does."""
+
+    SEND = 1
+    SEND_IMM = 2
+    SEND_INV = 3
+    WRITE = 4
+    WRITE_IMM = 5
+    READ = 6
+    COMPARE_SWAP = 7
+    FETCH_ADD = 8
+    FLUSH = 9
+    ATOMIC_WRITE = 10
+
+
+class MessageStatus(IntEnum):
+    """How a message ended, as far as the capture tells."""
+
+    COMPLETE = 1  # answered in full
+    SENT = 2  # UC and UD: all of it passed; nothing ever answers
+    REFUSED = 3  # a NAK put the QP into error because of it
+    FLUSHED = 4  # behind a refused one: the QP was in error
+    LOST = 5  # UC: a part is missing, and nobody sends again
+    UNANSWERED = 6  # no answer up to the end of the capture, or of the QP's life
+    UNFINISHED = 7  # its last packet never passed
+    ANSWER_UNSEEN = 8  # the requester went on as if answered; the capture lacks the answer
+
+
+class EndedBy(IntEnum):
+    """What ended a stream within the capture."""
+
+    NOTHING = 0  # it was in use when the capture ended
+    TEARDOWN = 1  # the CM's DREQ or DREP
+    NAK = 2  # a NAK put the QP into error
+    RETRIES = 3  # no answer to the last retry
+    RNR_RETRIES = 4  # the last answer was an RNR NAK, and nothing came after it
+    NEW_LIFE = 5  # the QP number was used anew
+
+
+class Vantage(IntEnum):
+    """Where on the path the capture point lies, seen from a connection's ends."""
+
+    UNKNOWN = 0
+    NEAR_A = 1
+    NEAR_B = 2
 
 
 class PairedBy(IntEnum):

@@ -13,7 +13,11 @@ import pytest
 
 FORMS = ("compiled", "interpreted")
 #: Kernels that are built on another one: both in the same form.
-BUILT_ON = {"roce_dissect.flows.tracker": "roce_dissect.flows.ledger"}
+BUILT_ON = {
+    "roce_dissect.flows.episodes": "roce_dissect.flows.ledger",
+    "roce_dissect.flows.messages": "roce_dissect.flows.episodes",
+    "roce_dissect.flows.tracker": "roce_dissect.flows.messages",
+}
 
 
 def load(name: str, form: str) -> ModuleType:

@@ -83,7 +83,9 @@ WITHOUT_ALL = {
     "roce_dissect.spec.net",
     # kernels: others know them as modules, in either form
     "roce_dissect.decode.kernel",
+    "roce_dissect.flows.episodes",
     "roce_dissect.flows.ledger",
+    "roce_dissect.flows.messages",
     "roce_dissect.flows.tracker",
 }
 

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from roce_dissect.capture import records
 from roce_dissect.decode import kernel
-from roce_dissect.flows import ledger, tracker
+from roce_dissect.flows import episodes, ledger, messages, tracker
 
 __all__ = ["interpreted_kernels"]
 
-_KERNELS = {"records": records, "kernel": kernel, "ledger": ledger, "tracker": tracker}
+_KERNELS = {
+    "records": records,
+    "kernel": kernel,
+    "ledger": ledger,
+    "episodes": episodes,
+    "messages": messages,
+    "tracker": tracker,
+}
 
 
 def interpreted_kernels() -> list[str]:

@@ -52,7 +52,8 @@ class Message:
     """One CM message. Fields that its kind does not have are 0.
 
     ``row`` is the packet's row in the batch, ``src`` and ``dst`` are host codes; ``qpn`` is the sender's (REQ, REP) or
-    the receiver's (DREQ); ``mtu`` is in bytes; ``reason`` is the REJ's; ``transport`` is a `Transport`.
+    the receiver's (DREQ); ``mtu`` is in bytes; ``reason`` is the REJ's; ``transport`` is a `Transport`;
+    ``ack_timeout`` is the exponent t of 4.096 us x 2^t (0: none; -1: cut).
     """
 
     row: int
@@ -69,6 +70,7 @@ class Message:
     mtu: int = 0
     reason: int = 0
     transport: int = 0
+    ack_timeout: int = -1
 
 
 def cm_messages(columns: Mapping[str, np.ndarray], rows: int, data: np.ndarray) -> list[Message]:
@@ -116,6 +118,7 @@ def _read(columns: Mapping[str, np.ndarray], row: int, mad: bytes) -> Message | 
             "qpn": number(spec.REQ_FIELDS["qpn"]),
             "starting_psn": number(spec.REQ_FIELDS["starting_psn"]),
             "transport": int(spec.REQ_TRANSPORTS[number(spec.REQ_FIELDS["transport"]) >> 1 & 3]),
+            "ack_timeout": number(spec.REQ_ACK_TIMEOUT) >> 3 if len(mad) > spec.REQ_ACK_TIMEOUT[0] else -1,
             "mtu": spec.PATH_MTU.get(number(spec.REQ_FIELDS["path_mtu_code"]) >> 4, 0),
         }
     elif kind is spec.CmMessage.REP:

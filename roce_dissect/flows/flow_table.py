@@ -7,7 +7,7 @@ that a small capture stays small, and nothing ever has to grow.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -20,11 +20,12 @@ from roce_dissect.flows import tracker as default_tracker
 from roce_dissect.flows.handshake import Handshakes
 from roce_dissect.spec.headers import HAS_AETH
 from roce_dissect.spec.opcodes import HEADERS, OPERATIONS, RESPONSES, Transport
+from roce_dissect.terms import Verb
 
 if TYPE_CHECKING:
     from roce_dissect.decode.cm import Message
 
-__all__ = ["FLOW_COLUMNS", "FlowTable", "Verdicts", "class_table"]
+__all__ = ["FLOW_COLUMNS", "KEY_COLUMNS", "FlowTable", "Verdicts", "class_table"]
 
 #: Columns of decoded packets that the tracker reads, in the order of its arguments.
 FLOW_COLUMNS = (
@@ -47,7 +48,10 @@ FLOW_COLUMNS = (
     "ip_id",
     "icrc",
     "udp_sport",
+    "msn",
 )
+#: Further ones, of which only rows of messages tell: keys, addresses, immediates. They may be missing.
+KEY_COLUMNS = ("va", "r_key", "imm_data", "inv_r_key")
 
 #: Streams kept; packets of further ones are counted as untracked.
 MAX_STREAMS = 1 << 18
@@ -55,43 +59,78 @@ MAX_STREAMS = 1 << 18
 MAX_HOLES = 1 << 19
 #: Events kept; further ones are counted. Counters of streams stay exact.
 MAX_EVENTS = 500_000
+#: Messages under way over all streams; further ones are counted as not followed.
+MAX_MESSAGES = 1 << 18
 #: Slots for the fingerprints of recent requests.
 RECENT = 1 << 13
 #: Rows of the tracker's event buffer: enough for a whole batch.
 EVENT_ROWS = BATCH * states.MOST_EVENTS
+#: Rows of its buffer for messages that ended.
+ENDED_ROWS = BATCH + states.MOST_ENDS
+
+#: Takes rows of messages that ended: int64[n, MESSAGE_WORDS], valid during the call only.
+MessageSink = Callable[[np.ndarray], None]
 
 
 def class_table() -> np.ndarray:
-    """What each of the 256 opcodes is to the tracker, uint16; 0: nothing that belongs to a stream."""
-    table = np.zeros(256, np.uint16)
+    """What each of the 256 opcodes is to the tracker, uint32; 0: nothing that belongs to a stream."""
+    table = np.zeros(256, np.uint32)
     for opcode, chain in HEADERS.items():
         transport, code = opcode & 0xE0, opcode & 0x1F
         if transport == Transport.CNP:
             table[opcode] = states.CONGESTION
-        elif transport == Transport.UD:
-            table[opcode] = states.DATAGRAM
-        elif transport in (Transport.RC, Transport.UC):
-            table[opcode] = _class(code, chain) | (states.UNRELIABLE if transport == Transport.UC else 0)
+        elif transport == Transport.RD:
+            table[opcode] = states.COUNTED  # its PSNs belong to end-to-end contexts: not judged
         else:
-            table[opcode] = states.COUNTED  # RD and XRC are not judged yet
+            kind = _class(code, chain)
+            if transport == Transport.UC:
+                kind |= states.UNRELIABLE
+            elif transport == Transport.UD:
+                kind = kind & ~states.REQUEST | states.UNRELIABLE | states.DATAGRAM
+            table[opcode] = kind
     return table
 
 
+#: Verb of an operation, by the beginning and, if it has one, the end of its name.
+_VERBS = {
+    ("SEND", "IMM"): Verb.SEND_IMM,
+    ("SEND", "INV"): Verb.SEND_INV,
+    ("SEND", ""): Verb.SEND,
+    ("WRITE", "IMM"): Verb.WRITE_IMM,
+    ("WRITE", ""): Verb.WRITE,
+    ("READ_REQUEST", ""): Verb.READ,
+    ("COMPARE_SWAP", ""): Verb.COMPARE_SWAP,
+    ("FETCH_ADD", ""): Verb.FETCH_ADD,
+    ("FLUSH", ""): Verb.FLUSH,
+    ("ATOMIC_WRITE", ""): Verb.ATOMIC_WRITE,
+}
+#: Verbs that only a response with their data answers.
+_ASKING = (Verb.READ, Verb.COMPARE_SWAP, Verb.FETCH_ADD)
+
+
 def _class(code: int, chain: int) -> int:
-    """Class of an RC or UC operation, from its name."""
+    """Class of an operation and its verb, from its name."""
     name = OPERATIONS[code][0]
     kind = states.RESPONSE if code in RESPONSES else states.REQUEST
     if name == "READ_REQUEST":
         kind |= states.READ
     if name.startswith("READ_RESPONSE"):
         kind |= states.READ_RESPONSE
+    if name == "ATOMIC_ACKNOWLEDGE":
+        kind |= states.ASKS
     if chain & HAS_AETH:
         kind |= states.ACKNOWLEDGES
     if name.endswith(("_FIRST", "_MIDDLE")):
         kind |= states.FULL
-    if "_MIDDLE" in name or "_LAST" in name:
-        return kind | states.CONTINUES
-    return kind | states.STARTS
+    else:
+        kind |= states.ENDS
+    kind |= states.CONTINUES if "_MIDDLE" in name or "_LAST" in name else states.STARTS
+    if code not in RESPONSES:
+        verb = next((verb for (start, end), verb in _VERBS.items() if name.startswith(start) and name.endswith(end)), 0)
+        kind |= verb << states.VERB_SHIFT
+        if verb in _ASKING:
+            kind |= states.ASKS
+    return int(kind)
 
 
 @dataclass(slots=True)
@@ -130,18 +169,28 @@ class FlowTable:
         Another form of `roce_dissect.flows.tracker`, for tests.
     max_streams : int
         Room for streams.
+    on_messages : callable, optional
+        Called with the rows of messages that ended, int64[n, MESSAGE_WORDS]; they are valid during the call only.
 
     Attributes
     ----------
     handshakes : Handshakes
         The CM exchanges.
+    latency : numpy.ndarray
+        int64[LATENCY_GROUPS, LATENCY_WORDS]: how long complete messages took, in buckets.
     events_left_out : int
         Events beyond `MAX_EVENTS`.
     """
 
-    def __init__(self, tracker: ModuleType | None = None, max_streams: int = MAX_STREAMS) -> None:
+    def __init__(
+        self,
+        tracker: ModuleType | None = None,
+        max_streams: int = MAX_STREAMS,
+        on_messages: MessageSink | None = None,
+    ) -> None:
         tracker = default_tracker if tracker is None else tracker
         self.handshakes = Handshakes()
+        self.latency = np.zeros((states.LATENCY_GROUPS, states.LATENCY_WORDS), np.int64)
         self.events_left_out = 0
         self._interpreted = not tracker.COMPILED
         self._streams = np.zeros((max_streams, states.STREAM_WORDS), np.int64)
@@ -150,10 +199,14 @@ class FlowTable:
         self._events = np.zeros((EVENT_ROWS, states.EVENT_WORDS), np.int64)
         self._counts = np.zeros(states.COUNTS, np.int64)
         self._counts[states.HOLES_USED] = 1
+        self._counts[states.MESSAGES_USED] = 1
+        self._ended = np.zeros((ENDED_ROWS, states.MESSAGE_WORDS), np.int64)
+        self._on_messages = on_messages
         self._kept: list[np.ndarray] = []
         self._kept_rows = 0
         self._nothing = Verdicts.empty(1)
         self._no_bad = np.zeros(0, np.uint8)
+        self._no_keys: list[np.ndarray] = [np.zeros(0, np.int64), *(np.zeros(0, np.uint32) for _ in KEY_COLUMNS[1:])]
         self._tracker = tracker.Tracker(
             np.zeros(max_streams * 2, np.int32),
             class_table(),
@@ -164,6 +217,9 @@ class FlowTable:
             self._events,
             self._counts,
             secrets.randbits(64),
+            np.zeros((MAX_MESSAGES, states.MESSAGE_WORDS), np.int64),
+            self._ended,
+            self.latency,
         )
 
     # -- what came of it -------------------------------------------------------------------------------------------
@@ -200,6 +256,11 @@ class FlowTable:
         """Responses whose AETH was cut off: whether they were ACK or NAK is not known."""
         return int(self._counts[states.CUT_ANSWERS])
 
+    @property
+    def unfollowed(self) -> int:
+        """Messages for which the table had no room."""
+        return int(self._counts[states.UNFOLLOWED])
+
     # -- packets ---------------------------------------------------------------------------------------------------
 
     def feed(
@@ -215,7 +276,7 @@ class FlowTable:
         Parameters
         ----------
         columns : mapping of str to numpy.ndarray
-            `FLOW_COLUMNS`, C-contiguous, in the dtypes of `roce_dissect.columns`.
+            `FLOW_COLUMNS`, and all of `KEY_COLUMNS` or none, C-contiguous, in the dtypes of `roce_dissect.columns`.
         rows : int
             Valid rows.
         messages : sequence of Message
@@ -226,6 +287,10 @@ class FlowTable:
             uint8, nonzero for packets that are damaged.
         """
         arrays = [self._hand(columns[name]) for name in FLOW_COLUMNS]
+        keys: Sequence[np.ndarray] = self._no_keys
+        if "va" in columns:  # as signed integers: the tracker only carries the address
+            keys = [columns["va"].view(np.int64), *(columns[name] for name in KEY_COLUMNS[1:])]
+        arrays.extend(self._hand(array) for array in keys)
         arrays.append(self._hand(self._no_bad if bad_icrc is None else bad_icrc))
         out = [self._hand(array) for array in (self._nothing if verdicts is None else verdicts).arrays()]
         start = 0
@@ -235,7 +300,7 @@ class FlowTable:
         self._track(arrays, out, start, rows)
 
     def finish(self) -> None:
-        """No more packets: emit the runs that are still open."""
+        """No more packets: emit the episodes and messages that are still open."""
         done = 0
         while True:
             done = self._tracker.finish(done)
@@ -244,16 +309,18 @@ class FlowTable:
                 return
 
     def announce(
-        self, message: Message, a: int, b: int, to_b: tuple[int, int], to_a: tuple[int, int], mtu: int
+        self, message: Message, a: int, b: int, to_b: tuple[int, int], to_a: tuple[int, int], mtu: int, timeout: int
     ) -> tuple[int, int]:
         """A handshake between hosts `a` and `b` told QP and first PSN of both directions. Returns the two streams."""
         self._drain()
         pair = [
-            self._tracker.announce(message.frame_key, message.time_ns, source << 32 | destination, qp, psn, mtu)
+            self._tracker.announce(
+                message.frame_key, message.time_ns, source << 32 | destination, qp, psn, mtu, timeout
+            )
             for source, destination, (qp, psn) in ((a, b, to_b), (b, a, to_a))
         ]
         if min(pair) >= 0 and pair[0] != pair[1]:
-            self._tracker.join(*pair)
+            self._tracker.unite(*pair)
         return pair[0], pair[1]
 
     def close(self, source: int, destination: int, qp: int) -> None:
@@ -270,7 +337,12 @@ class FlowTable:
         return start
 
     def _drain(self) -> None:
-        """Keep the tracker's new events, as far as there is room, and empty its buffer."""
+        """Keep the tracker's new events, as far as there is room, hand on the messages, and empty its buffers."""
+        ended = int(self._counts[states.ENDED_USED])
+        if ended:
+            if self._on_messages is not None:
+                self._on_messages(self._ended[:ended])
+            self._counts[states.ENDED_USED] = 0
         rows = int(self._counts[states.EVENTS_USED])
         if rows == 0:
             return

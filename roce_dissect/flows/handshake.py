@@ -47,6 +47,7 @@ class Exchange:
     mtu: int
     version: int
     transport: int
+    ack_timeout: int
     b_id: int = 0
     b_qp: int = -1
     a_to_b: int = -1
@@ -127,6 +128,7 @@ class Handshakes:
                 message.mtu,
                 message.version,
                 message.transport,
+                message.ack_timeout,
                 last_frame_key=message.frame_key,
                 last_time_ns=message.time_ns,
             )
@@ -163,4 +165,5 @@ class Handshakes:
             (message.qpn, message.starting_psn),
             (exchange.a_qp, exchange.a_psn),
             exchange.mtu,
+            exchange.ack_timeout,
         )

@@ -1,8 +1,9 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
-"""The tracker's books: streams and their lives, open gaps, runs, and the events that come of them.
+"""The tracker's books: streams, host pairs, open gaps, and the events that come of them.
 
-`Ledger` keeps the tables and knows no protocol; `roce_dissect.flows.tracker.Tracker`, its only child, has the rules.
-One source, two forms, as there. Where C would wrap and Python would not (the hash), the source masks.
+`Ledger` keeps the tables and knows no protocol. On it stand `roce_dissect.flows.episodes` (requests sent again),
+`roce_dissect.flows.messages` (verbs under way) and, with the rules, `roce_dissect.flows.tracker`. One source, two
+forms, as there. Where C would wrap and Python would not (the hash), the source masks.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class Ledger:
     """Tables are the caller's arrays (see `states`), so that Python can read, store and share them."""
 
     slots: cython.int[::1]
-    classes: cython.const[cython.ushort][::1]
+    classes: cython.const[cython.uint][::1]
     streams: cython.longlong[:, ::1]
     pairs: cython.longlong[:, ::1]
     holes: cython.longlong[:, ::1]
@@ -47,6 +48,7 @@ class Ledger:
     time: cython.longlong
     missing: cython.longlong
     extended: cython.longlong
+    hole_time: cython.longlong  # when the gap was noticed that the packet fills
 
     def __init__(self, slots, classes, streams, pairs, holes, recent, events, counts, seed):
         self.seed = seed
@@ -62,6 +64,7 @@ class Ledger:
         self.time = 0
         self.missing = 0
         self.extended = -1
+        self.hole_time = 0
         if (
             self.classes.shape[0] != 256
             or self.streams.shape[1] != STREAM_WORDS
@@ -151,29 +154,6 @@ class Ledger:
 
     @cython.cfunc
     @cython.nogil
-    @cython.exceptval(-2, check=False)
-    def new_life(self, old: cython.Py_ssize_t) -> cython.Py_ssize_t:
-        """A new stream in place of `old`, -1 where there is no room. Its peer's life ends with it."""
-        last: cython.Py_ssize_t = self.slots.shape[0] - 1
-        qp: cython.longlong = self.streams[old, KEY_QP]
-        source: cython.longlong = self.streams[old, KEY_SOURCE]
-        slot: cython.Py_ssize_t = self.slot_of(self.streams[old, KEY_HOSTS], qp, source) & last
-        stream: cython.Py_ssize_t
-        peer: cython.Py_ssize_t = self.streams[old, PEER] - 1
-        if self.counts[STREAMS_USED] >= self.streams.shape[0]:
-            return -1
-        while self.slots[slot] != old + 1:
-            slot = (slot + 1) & last
-        self.close_run(old)
-        stream = self.enter_stream(self.streams[old, KEY_HOSTS], qp, source, slot, self.streams[old, LIFE] + 1)
-        self.streams[old, FLAGS] |= EXPIRED
-        self.forget_holes(old, self.streams[old, NEXT])
-        if peer >= 0:
-            self.streams[peer, FLAGS] |= EXPIRED
-        return stream
-
-    @cython.cfunc
-    @cython.nogil
     @cython.exceptval(-1, check=False)
     def find_pair(self, hosts: cython.longlong) -> cython.Py_ssize_t:
         """Host pair of a key, either direction; the table is its own hash and never full (`__init__`)."""
@@ -204,6 +184,7 @@ class Ledger:
     ) -> cython.int:
         """Append an event about the packet at hand; `track` has made sure of room."""
         event: cython.Py_ssize_t = self.counts[EVENTS_USED]
+        word: cython.int
         self.events[event, EVENT_KIND] = kind
         self.events[event, EVENT_STREAM] = stream
         self.events[event, EVENT_FRAME] = self.frame
@@ -214,100 +195,9 @@ class Ledger:
         self.events[event, EVENT_COUNT] = count
         self.events[event, EVENT_STALL] = 0
         self.events[event, EVENT_VALUE] = value
+        for word in range(EVENT_CAUSE_FRAME, EVENT_WORDS):
+            self.events[event, word] = 0
         self.counts[EVENTS_USED] = event + 1
-        return 0
-
-    # -- runs ------------------------------------------------------------------------------------------------------
-
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(-1, check=False)
-    def add_to_run(self, stream: cython.Py_ssize_t, psn: cython.longlong, late: cython.bint) -> cython.int:
-        """A request that does not advance: opens a run or lengthens it."""
-        if self.streams[stream, FLAGS] & RUN_OPEN == 0:
-            self.streams[stream, FLAGS] |= RUN_OPEN
-            self.streams[stream, RUNS] += 1
-            self.streams[stream, RUN_FRAME] = self.frame
-            self.streams[stream, RUN_TIME] = self.time
-            self.streams[stream, RUN_COUNT] = 0
-            self.streams[stream, RUN_LATE] = 0
-            self.streams[stream, RUN_STALL] = 0
-            self.streams[stream, RUN_PSN] = psn
-        self.streams[stream, RUN_COUNT] += 1
-        self.streams[stream, RUN_LATE] += late
-        self.streams[stream, RUN_LAST_FRAME] = self.frame
-        self.streams[stream, RUN_LAST_TIME] = self.time
-        return 0
-
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(-1, check=False)
-    def note_progress(self, stream: cython.Py_ssize_t) -> cython.int:
-        """The stream goes on: the open run has cost the time from the last progress to its latest packet."""
-        stall: cython.longlong = self.streams[stream, RUN_LAST_TIME] - self.streams[stream, ADVANCE_TIME]
-        most: cython.longlong = 0x1000000000000000  # 36 years: beyond, clocks are nonsense, and sums stay in range
-        if stall > 0 and self.streams[stream, ADVANCE_TIME] != 0:  # else time ran backwards, or nothing ever advanced
-            self.streams[stream, RUN_STALL] = min(self.streams[stream, RUN_STALL] + min(stall, most), most)
-        return 0
-
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(-1, check=False)
-    def close_run(self, stream: cython.Py_ssize_t) -> cython.int:
-        """Emit the open run, if there is one."""
-        event: cython.Py_ssize_t = self.counts[EVENTS_USED]
-        stall: cython.longlong
-        most: cython.longlong = 0x1000000000000000
-        if self.streams[stream, FLAGS] & RUN_OPEN == 0:
-            return 0
-        self.streams[stream, FLAGS] &= ~RUN_OPEN
-        self.note_progress(stream)
-        stall = self.streams[stream, RUN_STALL]
-        self.streams[stream, STALL] = min(self.streams[stream, STALL] + stall, most)
-        self.emit(
-            KIND_RESEND,
-            stream,
-            self.streams[stream, RUN_PSN],
-            self.streams[stream, RUN_COUNT],
-            self.streams[stream, RUN_LATE],
-        )
-        self.events[event, EVENT_FRAME] = self.streams[stream, RUN_FRAME]
-        self.events[event, EVENT_LAST_FRAME] = self.streams[stream, RUN_LAST_FRAME]
-        self.events[event, EVENT_TIME] = self.streams[stream, RUN_TIME]
-        self.events[event, EVENT_LAST_TIME] = self.streams[stream, RUN_LAST_TIME]
-        self.events[event, EVENT_STALL] = stall
-        return 0
-
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(-1, check=False)
-    def add_mark(self, stream: cython.Py_ssize_t, run: cython.Py_ssize_t, kind: cython.longlong) -> cython.int:
-        """A CNP or CE mark (`run`: CNP_RUN or CE_RUN): lengthens its run, or ends that and begins the next."""
-        if self.streams[stream, run + 4] > 0 and self.time - self.streams[stream, run + 3] > RUN_BREAK_NS:
-            self.close_marks(stream, run, kind)
-        if self.streams[stream, run + 4] == 0:
-            self.streams[stream, run] = self.frame
-            self.streams[stream, run + 1] = self.time
-        self.streams[stream, run + 2] = self.frame
-        self.streams[stream, run + 3] = self.time
-        self.streams[stream, run + 4] += 1
-        return 0
-
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(-1, check=False)
-    def close_marks(self, stream: cython.Py_ssize_t, run: cython.Py_ssize_t, kind: cython.longlong) -> cython.int:
-        """Emit a run of CNPs or CE marks, if there is one."""
-        event: cython.Py_ssize_t = self.counts[EVENTS_USED]
-        if self.streams[stream, run + 4] == 0:
-            return 0
-        self.emit(kind, stream, -1, self.streams[stream, run + 4], 0)
-        self.events[event, EVENT_PSN] = -1
-        self.events[event, EVENT_FRAME] = self.streams[stream, run]
-        self.events[event, EVENT_TIME] = self.streams[stream, run + 1]
-        self.events[event, EVENT_LAST_FRAME] = self.streams[stream, run + 2]
-        self.events[event, EVENT_LAST_TIME] = self.streams[stream, run + 3]
-        self.streams[stream, run + 4] = 0
         return 0
 
     # -- holes: what the capture has not seen ------------------------------------------------------------------------
@@ -333,17 +223,24 @@ class Ledger:
         self.holes[hole, HOLE_START] = start
         self.holes[hole, HOLE_STOP] = stop
         self.holes[hole, HOLE_LINK] = link
+        self.holes[hole, HOLE_TIME] = self.time
+        self.holes[hole, HOLE_FRAME] = self.frame
         return hole
 
     @cython.cfunc
     @cython.nogil
     @cython.exceptval(-1, check=False)
     def fill_hole(self, stream: cython.Py_ssize_t, psn: cython.longlong, stop: cython.longlong) -> cython.bint:
-        """Whether `psn` lies in a hole; psn <= x < stop is seen from now on. The list runs from high to low PSNs."""
+        """Whether `psn` lies in a hole; psn <= x < stop is seen from now on. The list runs from high to low PSNs.
+
+        `hole_time` then says when the hole was noticed.
+        """
         before: cython.longlong = 0
+        lower: cython.longlong
         hole: cython.longlong = self.streams[stream, HOLE]
         while hole != 0 and psn < self.holes[hole, HOLE_STOP]:
             if psn >= self.holes[hole, HOLE_START]:
+                self.hole_time = self.holes[hole, HOLE_TIME]
                 if psn == self.holes[hole, HOLE_START]:
                     self.holes[hole, HOLE_START] = stop
                     if stop >= self.holes[hole, HOLE_STOP]:
@@ -351,14 +248,28 @@ class Ledger:
                 elif stop >= self.holes[hole, HOLE_STOP]:
                     self.holes[hole, HOLE_STOP] = psn
                 else:  # hit in the middle: this one keeps the upper part, a new one behind it the lower
-                    self.holes[hole, HOLE_LINK] = self.new_hole(
-                        stream, self.holes[hole, HOLE_START], psn, self.holes[hole, HOLE_LINK]
-                    )
+                    lower = self.new_hole(stream, self.holes[hole, HOLE_START], psn, self.holes[hole, HOLE_LINK])
+                    if lower != self.holes[hole, HOLE_LINK]:  # else there was no room for it
+                        self.holes[lower, HOLE_TIME] = self.holes[hole, HOLE_TIME]
+                        self.holes[lower, HOLE_FRAME] = self.holes[hole, HOLE_FRAME]
+                    self.holes[hole, HOLE_LINK] = lower
                     self.holes[hole, HOLE_START] = stop
                 return True
             before = hole
             hole = self.holes[hole, HOLE_LINK]
         return False
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(-1, check=False)
+    def find_hole(self, stream: cython.Py_ssize_t, psn: cython.longlong) -> cython.longlong:
+        """The hole that `psn` lies in, 0: none."""
+        hole: cython.longlong = self.streams[stream, HOLE]
+        while hole != 0 and psn < self.holes[hole, HOLE_STOP]:
+            if psn >= self.holes[hole, HOLE_START]:
+                return hole
+            hole = self.holes[hole, HOLE_LINK]
+        return 0
 
     @cython.cfunc
     @cython.nogil

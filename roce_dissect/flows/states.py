@@ -7,10 +7,21 @@ What the words mean to a user stands in `docs/semantics.md` and `roce_dissect.co
 from __future__ import annotations
 
 from roce_dissect.spec.aeth import FATAL_NAKS, NakCode, SyndromeKind
-from roce_dissect.spec.headers import HAS_AETH, HAS_BTH, HAS_DETH, HAS_ICRC, HAS_IPV4, HAS_RETH  # noqa: F401
+from roce_dissect.spec.headers import (  # noqa: F401
+    HAS_AETH,
+    HAS_ATOMIC_ETH,
+    HAS_BTH,
+    HAS_DETH,
+    HAS_ICRC,
+    HAS_IETH,
+    HAS_IMMDT,
+    HAS_IPV4,
+    HAS_RETH,
+)
 from roce_dissect.spec.net import ECN_CE  # noqa: F401
+from roce_dissect.terms import MessageStatus, Recovery, Trigger, Verb
 
-# -- what an opcode is to the tracker (class table, uint16[256])
+# -- what an opcode is to the tracker (class table, uint32[256]); the verb stands above
 COUNTED = 1  # belongs to a stream, but is not judged
 REQUEST = 2
 READ = 4  # READ REQUEST
@@ -23,8 +34,11 @@ CONTINUES = 256  # MIDDLE or LAST
 UNRELIABLE = 512  # UC
 DATAGRAM = 1024
 CONGESTION = 2048  # CNP
+ENDS = 4096  # LAST or ONLY, or a request of one packet
+ASKS = 8192  # READ or atomic: only its own response answers it
+VERB_SHIFT = 16
 
-# -- a stream: one row of 64-bit integers; the first sixteen are what a plain request touches
+# -- a stream: one row of 64-bit integers; the first ones are what a plain request touches
 KEY_HOSTS = 0  # source << 32 | destination
 KEY_QP = 1  # VNI << 24 | destination QP
 KEY_SOURCE = 2  # UD: source QP + 1
@@ -41,58 +55,118 @@ GOODPUT_BYTES = 12
 ADVANCE_TIME = 13  # of the last progress: a request that advanced NEXT, or a new READ response to this stream
 SLACK = 14  # PSNs that the last READ may have taken beyond the ones in NEXT
 REQUESTS = 15
-ID_FIRST = 16  # IPv4 identification of the first packet
-ID_VARIES = 17
-RESPONSES = 18
-RESPONSE_NEXT = 19  # PSN after the highest one answered, unwrapped; 0: no response yet
-FIRST_PSN = 20
-HOLE = 21  # head of the list of PSN ranges not seen, 0: none
-HOLE_COUNT = 22
-PAIR = 23  # host pair
-NEXT_IN_PAIR = 24  # stream + 1, 0: last
-PEER = 25  # stream + 1 of the other direction, 0: not known
-PEER_TRIES = 26
-FIRST_TIME = 27
-FIRST_FRAME = 28
-LIFE = 29
-VERSION = 30
-OPCODE = 31  # of the first packet: tells the transport
-SPORT = 32
-CM_MTU = 33
-GAPS = 34
-MISSING = 35
-LATE_PACKETS = 36
-RESENT_PACKETS = 37
-COPIES = 38
-RUNS = 39
-STALL = 40
-UNSEEN_PACKETS = 41
-RESPONSE_GAPS = 42
-ACKS = 43
-NAKS = 44
-SEQUENCE_NAKS = 45  # NAK 0x60
-RNR_NAKS = 46
-CNPS = 47
-CE_PACKETS = 48
-DUPLICATE_REQUEST = 49
-OUT_OF_SEQ_REQUEST = 50
-OWED_NAKS = 51  # NAKs that the model sent and the capture has not shown yet
-BURST_EXPECTED = 52  # EXPECTED, and the two counters, when the present run of
-BURST_DUPLICATES = 53  # unaccepted packets began: a fatal NAK takes them back
-BURST_OUT_OF_SEQ = 54
-RUN_FRAME = 55  # the open run of requests that do not advance
-RUN_TIME = 56
-RUN_LAST_FRAME = 57
-RUN_LAST_TIME = 58
-RUN_COUNT = 59
-RUN_LATE = 60
-RUN_PSN = 61
-RUN_STALL = 62  # of the open run, up to the last READ response that was progress
-CNP_RUN = 63  # five words: frame, time, last frame, last time, count
-CE_RUN = 68  # the same
-PAIRED = 73  # evidence of PEER, as terms.PairedBy
-READ_PSN = 74  # of the last READ with a range of more than one, unwrapped; 0: none
-STREAM_WORDS = 75
+HEAD = 16  # its oldest message that has not ended, 0: none
+TAIL = 17  # its newest
+OUTSTANDING = 18  # messages between the two
+REQUEST_TIME = 19  # of the latest request
+PEER = 20  # stream + 1 of the other direction, 0: not known
+ACKED = 21  # PSN after the highest one that was acknowledged, unwrapped
+RESPONSES = 22
+RESPONSE_NEXT = 23  # PSN after the highest one answered, unwrapped; 0: no response yet
+RESPONSE_FIRST = 24  # PSN after the one of the first response, unwrapped
+ID_FIRST = 25  # IPv4 identification of the first packet
+ID_VARIES = 26
+ACKS = 27
+READS = 28  # of the messages outstanding, those that ask for data
+MOST_MESSAGES = 29  # outstanding at once
+MOST_READS = 30
+MOST_PACKETS = 31
+MESSAGES_ENDED = 32
+MESSAGES_COMPLETE = 33
+BUSY_SINCE = 34  # time when something became outstanding
+BUSY_TIME = 35
+IDLE_SINCE = 36  # time when nothing was outstanding any more, 0: not yet
+IDLE_TIME = 37
+LEAST_ANSWER = 38  # shortest time from a message's last packet to its answer, 0: none
+ANSWER_DELAY = 39  # that of the message that ended last
+QUICK_REACTIONS = 40  # next messages that came three times as soon after an answer as that had after its message
+SLOW_REACTIONS = 41
+CURSOR = 42  # message in which the latest repeated request was found, 0: none
+FIRST_PSN = 43
+HOLE = 44  # head of the list of PSN ranges not seen, 0: none
+HOLE_COUNT = 45
+PAIR = 46  # host pair
+NEXT_IN_PAIR = 47  # stream + 1, 0: last
+PEER_TRIES = 48
+FIRST_TIME = 49
+FIRST_FRAME = 50
+LIFE = 51
+VERSION = 52
+OPCODE = 53  # of the first packet: tells the transport
+SPORT = 54
+CM_MTU = 55
+CM_TIMEOUT = 56  # local ACK timeout + 1 as the REQ told, 0: not told
+GAPS = 57
+MISSING = 58
+LATE_PACKETS = 59
+RESENT_PACKETS = 60
+COPIES = 61
+EPISODES = 62
+TIMEOUTS = 63
+MOST_RETRIES = 64
+STALL = 65
+UNSEEN_PACKETS = 66
+RESPONSE_GAPS = 67
+DUPLICATE_ACKS = 68
+ACK_REGRESSIONS = 69
+STARVING_ACKS = 70
+IMPLIED_NAKS = 71
+NAKS = 72
+SEQUENCE_NAKS = 73  # NAK 0x60
+NEW_SEQUENCE_NAKS = 74  # of these, the ones that acknowledged a part of their message
+ACCESS_NAKS = 75  # NAK 0x62
+RNR_NAKS = 76
+MSN_FIRST = 77  # of the first answer, + 1; 0: none
+MSN_LAST = 78
+CNPS = 79
+CE_PACKETS = 80
+DUPLICATE_REQUEST = 81
+OUT_OF_SEQ_REQUEST = 82
+OUT_OF_SEQ_PACKETS = 83
+REFUSED_PACKETS = 84  # requests that met a QP in error
+OWED_NAKS = 85  # NAKs that the model sent and the capture has not shown yet
+BURST_EXPECTED = 86  # EXPECTED, and the two counters, when the present run of
+BURST_DUPLICATES = 87  # unaccepted packets began: a fatal NAK takes them back
+BURST_OUT_OF_SEQ = 88
+ACKED_TIME = 89  # when ACKED moved last
+LEAST_REACTION = 90  # shortest time from a NAK to the first request that it caused, 0: none
+RNR_CODE = 91  # timer code of the latest RNR NAK
+REACTIONS = 92  # how many of them
+LAST_ANSWER_TIME = 93
+CAUSE = 94  # terms.Trigger of a NAK that waits for the requester to go back, 0: none
+CAUSE_PSN = 95
+CAUSE_TIME = 96
+CAUSE_FRAME = 97
+CAUSE_USED = 98  # an episode of first sights only has taken it: perhaps mere reordering
+RETRY = 99  # episodes in a row without progress
+RETRY_ACKED = 100  # ACKED when the latest episode opened
+RETRY_WAIT = 101  # wait of the latest timeout
+TIMEOUT_LEAST = 102  # shortest wait from one resend of a packet to the next, 0: none
+TIMEOUT_SAMPLES = 103
+LAST_TRIGGER = 104  # of the latest episode
+RUN_FRAME = 105  # the open episode: requests that do not advance
+RUN_TIME = 106
+RUN_LAST_FRAME = 107
+RUN_LAST_TIME = 108
+RUN_COUNT = 109
+RUN_LATE = 110
+RUN_PSN = 111
+RUN_STOP = 112  # after the highest PSN in it
+RUN_BYTES = 113
+RUN_ARRIVED = 114
+RUN_SILENT = 115  # nothing of it had been answered when it began
+RUN_TRIGGER = 116
+RUN_CAUSE_FRAME = 117
+RUN_CAUSE_TIME = 118
+RUN_WAIT = 119
+RUN_EXTENT = 120
+RUN_HOLE_TIME = 121
+RUN_STALL = 122  # of the open episode, up to the last READ response that was progress
+CNP_RUN = 123  # five words: frame, time, last frame, last time, count
+CE_RUN = 128  # the same
+PAIRED = 133  # evidence of PEER, as terms.PairedBy
+READ_PSN = 134  # of the last READ with a range of more than one, unwrapped; 0: none
+STREAM_WORDS = 135
 
 # -- flags of a stream
 STARTED = 1  # a request was seen, or the CM told the first PSN
@@ -103,6 +177,7 @@ RUN_OPEN = 16
 ANNOUNCED = 32  # the CM told the first PSN, no request yet
 CLOSED = 64  # the CM tore the connection down
 EXPIRED = 128  # the other direction began a new life: so does this one with its next packet
+CAUSED = 256  # CAUSE waits
 
 # -- a host pair (smaller code first); the table is its own hash
 PAIR_HOSTS = 0
@@ -114,7 +189,9 @@ PAIR_WORDS = 3
 HOLE_START = 0
 HOLE_STOP = 1
 HOLE_LINK = 2
-HOLE_WORDS = 3
+HOLE_TIME = 3  # of the request behind it, which showed it
+HOLE_FRAME = 4
+HOLE_WORDS = 5
 MOST_HOLES = 512  # of one stream; beyond, the older half is forgotten
 
 # -- the last requests with their fingerprints, direct mapped
@@ -135,8 +212,95 @@ EVENT_PSN = 6
 EVENT_COUNT = 7
 EVENT_STALL = 8
 EVENT_VALUE = 9
-EVENT_WORDS = 10
+EVENT_CAUSE_FRAME = 10  # 0: none is known
+EVENT_CAUSE_TIME = 11
+EVENT_TRIGGER = 12  # the rest: of episodes
+EVENT_BYTES = 13
+EVENT_ARRIVED = 14  # -1: nothing tells
+EVENT_RECOVERY = 15
+EVENT_RETRY = 16
+EVENT_WAIT = 17
+EVENT_EXTENT = 18
+EVENT_HOLE_TIME = 19  # 0: it fills no gap
+EVENT_WORDS = 20
 MOST_EVENTS = 8  # that one packet can cause
+
+# -- a message: one row of 64-bit integers, of those under way and of those that ended
+M_STREAM = 0
+M_PSN = 1  # first one seen of it, unwrapped
+M_STOP = 2  # after its last one
+M_FLAGS = 3
+M_VERB = 4
+M_STATUS = 5
+M_FRAME = 6
+M_TIME = 7
+M_LAST_FRAME = 8
+M_LAST_TIME = 9
+M_PACKETS = 10
+M_BYTES = 11
+M_LINK = 12  # the stream's next message, 0: none
+M_SENT_TIME = 13  # when any of its packets was sent last
+M_RESENDS = 14
+M_RNRS = 15
+M_IMPLIED = 16  # answers beyond it
+M_ANSWER_FIRST_FRAME = 17
+M_ANSWER_FIRST_TIME = 18
+M_ANSWER_FRAME = 19
+M_ANSWER_TIME = 20
+M_ANSWER_PACKETS = 21
+M_ANSWERED = 22  # READ: PSN of the first response that is still missing
+M_AHEAD = 23  # READ: bit i: the response i behind that one was seen
+M_SYNDROME = 24  # of the NAK that ended it + 1, 0: none
+M_VA = 25
+M_R_KEY = 26
+M_DMA_LEN = 27
+M_IMM = 28  # ImmDt, or the key of IETH
+MESSAGE_WORDS = 29
+
+# -- latency of complete messages: a row for each verb and size class
+MANTISSA_BITS = 5
+BUCKETS = 1152  # of latency: 64 for the first values, then 32 for each doubling, up to 2**40 ns
+SIZES = 34  # classes of size: up to 2**0, 2**1 ... 2**33 bytes
+LATENCY_COUNT = BUCKETS
+LATENCY_LEAST = BUCKETS + 1
+LATENCY_MOST = BUCKETS + 2
+LATENCY_STREAM = BUCKETS + 3  # of the longest, and the frame in which it began
+LATENCY_FRAME = BUCKETS + 4
+LATENCY_WORDS = BUCKETS + 5
+LATENCY_GROUPS = (int(max(Verb)) + 1) * SIZES
+
+# -- flags of a message
+M_STARTED = 1  # its first packet was seen
+M_ENDED = 2  # its last one
+M_ASKS = 4  # only its own response answers it
+M_OPEN_RANGE = 8  # READ: how many PSNs it takes is not known yet
+M_DONE = 16  # answered in full; an older one is not yet
+M_HOLED = 32  # the capture lacks a part of it
+M_HAS_RETH = 64  # VA, R_Key (and DMA length, where RETH) were read
+M_HAS_IMM = 128
+M_HAS_INV = 256
+M_HAS_LENGTH = 512
+
+# -- terms.Verb, terms.MessageStatus, terms.Trigger and terms.Recovery as C constants
+VERB_READ = int(Verb.READ)
+ENDED_COMPLETE = int(MessageStatus.COMPLETE)
+ENDED_SENT = int(MessageStatus.SENT)
+ENDED_REFUSED = int(MessageStatus.REFUSED)
+ENDED_FLUSHED = int(MessageStatus.FLUSHED)
+ENDED_LOST = int(MessageStatus.LOST)
+ENDED_UNANSWERED = int(MessageStatus.UNANSWERED)
+ENDED_UNFINISHED = int(MessageStatus.UNFINISHED)
+ENDED_ANSWER_UNSEEN = int(MessageStatus.ANSWER_UNSEEN)
+BY_UNKNOWN = int(Trigger.UNKNOWN)
+BY_NAK = int(Trigger.NAK)
+BY_IMPLIED_NAK = int(Trigger.IMPLIED_NAK)
+BY_RNR_NAK = int(Trigger.RNR_NAK)
+BY_TIMEOUT = int(Trigger.TIMEOUT)
+BY_SPURIOUS = int(Trigger.SPURIOUS)
+BY_REORDERING = int(Trigger.REORDERING)
+RECOVERS_NOTHING = int(Recovery.NONE)
+GOES_BACK_N = int(Recovery.GO_BACK_N)
+SELECTIVE = int(Recovery.SELECTIVE)
 
 # -- kinds of events: terms.EventKind as C constants
 KIND_GAP = 0
@@ -176,6 +340,7 @@ SAYS_ACK = int(SyndromeKind.ACK)
 SAYS_RNR = int(SyndromeKind.RNR_NAK)
 SAYS_NAK = int(SyndromeKind.NAK)
 SEQUENCE_NAK = int(NakCode.PSN_SEQUENCE_ERROR)
+ACCESS_NAK = int(NakCode.REMOTE_ACCESS_ERROR)
 LAST_FATAL = int(max(FATAL_NAKS))  # codes from SEQUENCE_NAK + 1 up to this one end the QP
 
 # -- limits, and the reasons for them in docs/semantics.md
@@ -186,6 +351,11 @@ UNKNOWN_LENGTH_SLACK = 1 << 16  # PSNs that a READ of unknown length may take
 MOST_CANDIDATES = 4096  # streams looked at for one response
 MOST_NAK_TRIES = 64  # NAKs that look for the stream they answer, each; later ones as rarely as ACKs
 RUN_BREAK_NS = 100_000_000  # between CNPs or CE marks of two runs
+MOST_OUTSTANDING = 4096  # messages of a stream
+MOST_UNHEARD = 16  # of one that nobody was heard to answer, when the table is half full
+MOST_ENDS = 2 * MOST_OUTSTANDING + 2  # messages that one packet can end
+IMPLIED_PATIENCE = 16  # answers beyond a READ that is not asked for again: its own answer passed elsewhere
+LEAST_TIMEOUT_NS = 100_000  # silence below this is no timeout
 
 # -- how many rows of each table are used, and what was left out
 STREAMS_USED = 0
@@ -196,4 +366,8 @@ UNTRACKED = 4  # packets whose stream found no room
 FOREIGN = 5  # packets without a trustworthy BTH
 TWINS = 6  # requests that are in the capture twice, bit for bit
 CUT_ANSWERS = 7  # responses whose AETH was cut off: ACK or NAK is not known
-COUNTS = 8
+MESSAGES_USED = 8  # rows of the table of messages under way; row 0 is the end of every list
+MESSAGE_FREE = 9
+ENDED_USED = 10
+UNFOLLOWED = 11  # messages for which the table had no room
+COUNTS = 12

@@ -11,20 +11,21 @@ import pyarrow as pa
 from roce_dissect.columns import (
     CONNECTIONS,
     COUNTERS,
-    EVENTS,
-    FILE_SHIFT,
-    FRAME_MASK,
     HOSTS,
+    LATENCY,
     PER_DIRECTION,
     STREAMS,
-    Column,
 )
 from roce_dissect.flows import states
+from roce_dissect.flows.endings import ended_by, never_matched, timeout_estimates, vantages
+from roce_dissect.flows.event_tables import episode_frame, event_frame, settled_events
 from roce_dissect.flows.flow_table import FlowTable
+from roce_dissect.flows.frames import known, place_columns, table_frame, term_names
 from roce_dissect.flows.handshake import Exchange
+from roce_dissect.flows.latency import latency_columns
 from roce_dissect.flows.pairing import pair_streams
 from roce_dissect.spec.opcodes import Transport
-from roce_dissect.terms import CONFIDENCE, PairedBy, names
+from roce_dissect.terms import CONFIDENCE, EndedBy, PairedBy, Vantage, Verb
 
 __all__ = ["Tables", "build_tables"]
 
@@ -43,17 +44,30 @@ _WORD = {
     "late_packets": states.LATE_PACKETS,
     "resent_packets": states.RESENT_PACKETS,
     "copies": states.COPIES,
-    "resend_runs": states.RUNS,
+    "episodes": states.EPISODES,
+    "timeouts": states.TIMEOUTS,
+    "most_retries": states.MOST_RETRIES,
     "stall_ns": states.STALL,
     "unseen_packets": states.UNSEEN_PACKETS,
     "response_gaps": states.RESPONSE_GAPS,
     "acks": states.ACKS,
+    "duplicate_acks": states.DUPLICATE_ACKS,
+    "ack_regressions": states.ACK_REGRESSIONS,
+    "starving_acks": states.STARVING_ACKS,
+    "implied_naks": states.IMPLIED_NAKS,
     "naks": states.NAKS,
     "rnr_naks": states.RNR_NAKS,
     "cnps": states.CNPS,
     "ce_packets": states.CE_PACKETS,
     "duplicate_request": states.DUPLICATE_REQUEST,
     "out_of_seq_request": states.OUT_OF_SEQ_REQUEST,
+    "messages": states.MESSAGES_ENDED,
+    "complete_messages": states.MESSAGES_COMPLETE,
+    "most_messages": states.MOST_MESSAGES,
+    "most_reads": states.MOST_READS,
+    "most_packets": states.MOST_PACKETS,
+    "busy_ns": states.BUSY_TIME,
+    "idle_ns": states.IDLE_TIME,
     "life": states.LIFE,
 }
 
@@ -65,11 +79,13 @@ class Tables:
     streams: pd.DataFrame
     connections: pd.DataFrame
     events: pd.DataFrame
+    episodes: pd.DataFrame
+    latency: pd.DataFrame
     hosts: pd.DataFrame
     counters: pd.DataFrame
 
 
-def build_tables(flows: FlowTable, addresses: list[str]) -> Tables:
+def build_tables(flows: FlowTable, addresses: list[str], end_time_ns: int | None = None) -> Tables:
     """Tables of what the flow table holds now.
 
     Parameters
@@ -78,22 +94,53 @@ def build_tables(flows: FlowTable, addresses: list[str]) -> Tables:
         It may go on being fed afterwards.
     addresses : list of str
         Printed address of each host code.
+    end_time_ns : int, optional
+        Time of the capture's last frame; default: of the last packet of any stream.
     """
     rows = flows.streams
+    if end_time_ns is None:
+        end_time_ns = int(rows[:, states.LAST_TIME].max()) if len(rows) else 0
     partner, evidence = pair_streams(rows)
+    mismatch = never_matched(rows, partner)
+    if mismatch.any():  # to their responder, even the first passage of each packet was a duplicate
+        rows = rows.copy()
+        rows[mismatch, states.DUPLICATE_REQUEST] = rows[mismatch, states.REQUESTS]
+        rows[mismatch, states.OUT_OF_SEQ_REQUEST] = 0
     ends = _connection_ends(rows, partner, flows.handshakes.exchanges)
     of_stream = np.zeros(len(rows), np.int64)
     for way in ("ab", "ba"):
-        known = ends[way] >= 0
-        of_stream[ends[way][known]] = np.flatnonzero(known) + 1
+        named = ends[way] >= 0
+        of_stream[ends[way][named]] = np.flatnonzero(named) + 1
     texts = np.array(addresses, object)
-    streams = _stream_columns(rows, partner, evidence, of_stream, texts)
+    ended = ended_by(rows, end_time_ns)
+    streams = _stream_columns(rows, partner, evidence, ended, of_stream, texts) | {"psn_mismatch": mismatch}
+    confirmed = np.asarray(streams["confirmed"])
+    events = settled_events(flows.events, confirmed)
+    of_exchange = {int(number): row + 1 for row, number in enumerate(ends["exchange"]) if number >= 0}
+    cm = np.array([list(one) for one in flows.handshakes.events], np.int64).reshape(-1, 5)
+    vantage = vantages(rows, ends["ab"], ends["ba"])
     return Tables(
-        _frame(STREAMS, streams),
-        _frame(CONNECTIONS, _connection_columns(streams, ends, evidence, texts)),
-        _frame(EVENTS, _event_columns(flows, of_stream, ends)),
-        _frame(HOSTS, _host_columns(rows, texts)),
-        _counters(rows, streams["confirmed"], texts),
+        table_frame(STREAMS, streams),
+        table_frame(CONNECTIONS, _connection_columns(streams, ends, evidence, ended, vantage, texts)),
+        event_frame(events, of_stream, cm, of_exchange),
+        episode_frame(events, of_stream),
+        _latency(flows, of_stream),
+        table_frame(HOSTS, _host_columns(rows, texts)),
+        _counters(rows, confirmed, ended, texts),
+    )
+
+
+def _latency(flows: FlowTable, of_stream: np.ndarray) -> pd.DataFrame:
+    columns = latency_columns(flows.latency)
+    stream = columns.pop("stream")
+    return table_frame(
+        LATENCY,
+        columns
+        | {
+            "verb": term_names(Verb, columns["verb"]),
+            "most_connection": of_stream[stream] if len(of_stream) else stream,
+            **place_columns("most", columns.pop("key")),
+        },
     )
 
 
@@ -101,7 +148,12 @@ def build_tables(flows: FlowTable, addresses: list[str]) -> Tables:
 
 
 def _stream_columns(
-    rows: np.ndarray, partner: np.ndarray, evidence: np.ndarray, of_stream: np.ndarray, texts: np.ndarray
+    rows: np.ndarray,
+    partner: np.ndarray,
+    evidence: np.ndarray,
+    ended: np.ndarray,
+    of_stream: np.ndarray,
+    texts: np.ndarray,
 ) -> dict[str, np.ndarray | pa.Array]:
     source, destination = rows[:, states.KEY_HOSTS] >> 32, rows[:, states.KEY_HOSTS] & 0xFFFFFFFF
     dest_qp = rows[:, states.KEY_QP] & 0xFFFFFF
@@ -113,7 +165,15 @@ def _stream_columns(
     mtu = np.where(rows[:, states.CM_MTU] > 0, rows[:, states.CM_MTU], rows[:, states.MTU])
     seen, version = rows[:, states.PACKETS] > 0, rows[:, states.VERSION]
     columns: dict[str, np.ndarray | pa.Array] = {name: rows[:, word] for name, word in _WORD.items()}
+    estimate, told = timeout_estimates(rows), rows[:, states.CM_TIMEOUT]
     columns |= {
+        "ended_by": term_names(EndedBy, ended),
+        "ack_timeout": known(told - 1, told > 0),
+        "timeout_estimate": known(estimate, estimate >= 0),
+        "timeout_samples": rows[:, states.TIMEOUT_SAMPLES],
+        "msn_messages": _completed_by_msn(rows, partner),
+        "least_answer_ns": _if_any(rows[:, states.LEAST_ANSWER]),
+        "least_reaction_ns": _if_any(rows[:, states.LEAST_REACTION]),
         "stream": np.arange(len(rows)),
         "src": texts[source] if len(rows) else source.astype(object),
         "dst": texts[destination] if len(rows) else source.astype(object),
@@ -124,15 +184,24 @@ def _stream_columns(
         "udp_sport": pa.array(rows[:, states.SPORT], mask=version != 2),
         "mtu": pa.array(mtu, mask=mtu == 0),
         "connection": of_stream,
-        "paired_by": _terms(PairedBy, evidence),
+        "paired_by": term_names(PairedBy, evidence),
         "confirmed": answered,
         "qp_error": (rows[:, states.FLAGS] & states.DEAD) != 0,
-        "first_file": rows[:, states.FIRST_FRAME] >> FILE_SHIFT,
-        "first_frame": rows[:, states.FIRST_FRAME] & FRAME_MASK,
-        "last_file": rows[:, states.LAST_FRAME] >> FILE_SHIFT,
-        "last_frame": rows[:, states.LAST_FRAME] & FRAME_MASK,
+        **place_columns("first", rows[:, states.FIRST_FRAME]),
+        **place_columns("last", rows[:, states.LAST_FRAME]),
     }
     return columns
+
+
+def _completed_by_msn(rows: np.ndarray, partner: np.ndarray) -> pa.Array:
+    """Messages between the MSN of the first and of the latest answer to each stream."""
+    other = rows[np.maximum(partner, 0)]
+    first = other[:, states.MSN_FIRST]
+    return known((other[:, states.MSN_LAST] - first + 1) & 0xFFFFFF, (partner >= 0) & (first > 0))
+
+
+def _if_any(values: np.ndarray) -> pa.Array:
+    return known(values, values > 0)
 
 
 def _transport_names(opcodes: np.ndarray) -> np.ndarray:
@@ -140,13 +209,6 @@ def _transport_names(opcodes: np.ndarray) -> np.ndarray:
     for transport in Transport:
         table[transport >> 5] = transport.name
     return table[(opcodes & 0xE0) >> 5]
-
-
-def _terms(vocabulary: type, values: np.ndarray) -> np.ndarray:
-    """Names of coded values."""
-    known = names(vocabulary)
-    table = np.array([known.get(value, "") for value in range(max(known) + 1)], object)
-    return table[values] if len(values) else np.zeros(0, object)
 
 
 # -- connections ---------------------------------------------------------------------------------------------------
@@ -226,7 +288,12 @@ def _add_exchanges(table: dict[str, np.ndarray], exchanges: list[Exchange]) -> d
 
 
 def _connection_columns(
-    streams: dict[str, np.ndarray | pa.Array], ends: dict[str, np.ndarray], evidence: np.ndarray, texts: np.ndarray
+    streams: dict[str, np.ndarray | pa.Array],
+    ends: dict[str, np.ndarray],
+    evidence: np.ndarray,
+    ended: np.ndarray,
+    vantage: np.ndarray,
+    texts: np.ndarray,
 ) -> dict[str, np.ndarray | pa.Array]:
     ways = {"a_to_b": ends["ab"], "b_to_a": ends["ba"]}
     count = len(ends["ab"])
@@ -255,12 +322,12 @@ def _connection_columns(
         "a_qp": pa.array(ends["a_qp"], mask=ends["a_qp"] < 0),
         "b_qp": pa.array(ends["b_qp"], mask=ends["b_qp"] < 0),
         "life": np.maximum(np.maximum(figure("life", "a_to_b"), figure("life", "b_to_a")), 1),
-        "paired_by": _terms(PairedBy, by),
+        "paired_by": term_names(PairedBy, by),
         "confidence": np.array([CONFIDENCE[PairedBy(value)] for value in by.tolist()], np.float64),
-        "first_file": ends["first_key"] >> FILE_SHIFT,
-        "first_frame": ends["first_key"] & FRAME_MASK,
-        "last_file": ends["last_key"] >> FILE_SHIFT,
-        "last_frame": ends["last_key"] & FRAME_MASK,
+        "ended_by": term_names(EndedBy, _end_of_connection(ways, ended)),
+        "vantage": term_names(Vantage, vantage),
+        **place_columns("first", ends["first_key"]),
+        **place_columns("last", ends["last_key"]),
         "first_time_ns": ends["first_time"],
         "last_time_ns": ends["last_time"],
         "stall_ns": figure("stall_ns", "a_to_b") + figure("stall_ns", "b_to_a"),
@@ -274,50 +341,22 @@ def _connection_columns(
     return columns
 
 
+#: What to say of a connection whose directions ended differently: the first of these.
+_GRAVEST = (EndedBy.NAK, EndedBy.RNR_RETRIES, EndedBy.RETRIES, EndedBy.TEARDOWN, EndedBy.NEW_LIFE)
+
+
+def _end_of_connection(ways: dict[str, np.ndarray], ended: np.ndarray) -> np.ndarray:
+    """The gravest end of the two directions."""
+    chosen = [np.where(stream >= 0, ended[stream] if len(ended) else 0, 0) for stream in ways.values()]
+    conditions = [(chosen[0] == end) | (chosen[1] == end) for end in _GRAVEST]
+    return np.select(conditions, list(_GRAVEST), EndedBy.NOTHING)
+
+
 def _text(values: np.ndarray | pa.Array, rows: np.ndarray) -> np.ndarray:
     """Text of chosen rows, empty where the row is -1."""
     if len(values) == 0:
         return np.full(len(rows), "", object)
     return np.where(rows >= 0, np.asarray(values)[np.where(rows >= 0, rows, 0)], "")
-
-
-# -- events --------------------------------------------------------------------------------------------------------
-
-
-def _event_columns(flows: FlowTable, of_stream: np.ndarray, ends: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    tracked = flows.events
-    of_exchange = {int(number): row + 1 for row, number in enumerate(ends["exchange"]) if number >= 0}
-    cm = np.array(
-        [(kind, exchange, key, time, value) for kind, exchange, key, time, value in flows.handshakes.events], np.int64
-    ).reshape(-1, 5)
-    nothing = np.zeros(len(cm), np.int64)
-    stream = tracked[:, states.EVENT_STREAM]
-    columns = {
-        "kind": np.concatenate([tracked[:, states.EVENT_KIND], cm[:, 0]]),
-        "connection": np.concatenate(
-            [
-                of_stream[stream] if len(stream) else stream,
-                np.array([of_exchange.get(number, 0) for number in cm[:, 1].tolist()], np.int64),
-            ]
-        ),
-        "stream": np.concatenate([stream, nothing - 1]),
-        "key": np.concatenate([tracked[:, states.EVENT_FRAME], cm[:, 2]]),
-        "last_key": np.concatenate([tracked[:, states.EVENT_LAST_FRAME], cm[:, 2]]),
-        "time_ns": np.concatenate([tracked[:, states.EVENT_TIME], cm[:, 3]]),
-        "last_time": np.concatenate([tracked[:, states.EVENT_LAST_TIME], cm[:, 3]]),
-        "psn": np.concatenate([tracked[:, states.EVENT_PSN], nothing - 1]),
-        "count": np.concatenate([tracked[:, states.EVENT_COUNT], nothing + 1]),
-        "stall_ns": np.concatenate([tracked[:, states.EVENT_STALL], nothing]),
-        "value": np.concatenate([tracked[:, states.EVENT_VALUE], cm[:, 4]]),
-    }
-    order = np.lexsort((columns["kind"], columns["key"], columns["time_ns"]))
-    columns = {name: values[order] for name, values in columns.items()}
-    columns["file"], columns["frame"] = columns["key"] >> FILE_SHIFT, columns["key"] & FRAME_MASK
-    columns["last_file"], columns["last_frame"] = columns["last_key"] >> FILE_SHIFT, columns["last_key"] & FRAME_MASK
-    columns["duration_ns"] = columns["last_time"] - columns["time_ns"]
-    kind = EVENTS["kind"].terms
-    columns["kind"] = _terms(kind, columns["kind"]) if kind is not None else columns["kind"]
-    return columns
 
 
 # -- hosts and counters --------------------------------------------------------------------------------------------
@@ -343,39 +382,29 @@ def _sum(host: np.ndarray, values: np.ndarray, hosts: int) -> np.ndarray:
     return sums
 
 
-def _counters(rows: np.ndarray, confirmed: np.ndarray | pa.Array, texts: np.ndarray) -> pd.DataFrame:
+def _counters(rows: np.ndarray, sure: np.ndarray, ended: np.ndarray, texts: np.ndarray) -> pd.DataFrame:
     """Counters per host address. What a model says of a responder that was never heard is left out."""
     source, destination = rows[:, states.KEY_HOSTS] >> 32, rows[:, states.KEY_HOSTS] & 0xFFFFFFFF
     used = np.union1d(source, destination).astype(np.int64)
-    sure = np.asarray(confirmed)
     places = {
         "sent_pkts": (source, rows[:, states.PACKETS]),
-        "rcvd_pkts": (destination, rows[:, states.PACKETS]),
+        "rcvd_pkts": (destination, rows[:, states.PACKETS] - rows[:, states.REFUSED_PACKETS]),
         "duplicate_request": (destination, np.where(sure, rows[:, states.DUPLICATE_REQUEST], 0)),
         "out_of_seq_request": (destination, np.where(sure, rows[:, states.OUT_OF_SEQ_REQUEST], 0)),
         "rcvd_rnr_err": (destination, rows[:, states.RNR_NAKS]),
         "send_rnr_err": (source, rows[:, states.RNR_NAKS]),
+        "rcvd_seq_err": (destination, rows[:, states.NEW_SEQUENCE_NAKS]),
+        "retry_exceeded_err": (source, ended == EndedBy.RETRIES),
+        "retry_rnr_exceeded_err": (source, ended == EndedBy.RNR_RETRIES),
+        "out_of_sequence": (destination, np.where(sure, rows[:, states.OUT_OF_SEQ_PACKETS], 0)),
         "packet_seq_err": (destination, rows[:, states.SEQUENCE_NAKS]),
+        "implied_nak_seq_err": (destination, rows[:, states.IMPLIED_NAKS]),
+        "local_ack_timeout_err": (source, np.where(sure, rows[:, states.TIMEOUTS], 0)),
+        "req_remote_access_errors": (destination, rows[:, states.ACCESS_NAKS]),
         "np_cnp_sent": (source, rows[:, states.CNPS]),
         "rp_cnp_handled": (destination, rows[:, states.CNPS]),
         "np_ecn_marked_roce_packets": (destination, rows[:, states.CE_PACKETS]),
     }
-    table = _frame(COUNTERS, {name: _sum(*place, len(texts))[used] for name, place in places.items()})
+    table = table_frame(COUNTERS, {name: _sum(*place, len(texts))[used] for name, place in places.items()})
     table.index = pd.Index(texts[used], name="address")
     return table
-
-
-# -- DataFrames ----------------------------------------------------------------------------------------------------
-
-
-def _frame(table: dict[str, Column], columns: dict) -> pd.DataFrame:
-    """A DataFrame with exactly the promised columns; absent values are missing, and integers stay integers."""
-    return pd.DataFrame({name: _array(column, columns[name]) for name, column in table.items()})
-
-
-def _array(column: Column, values: np.ndarray | pa.Array) -> pd.api.extensions.ExtensionArray:
-    if column.dtype in ("str", "address") or column.terms is not None:
-        return pd.array(np.asarray(values, object), dtype="str")
-    if isinstance(values, pa.Array):
-        return pd.arrays.ArrowExtensionArray(values.cast(pa.from_numpy_dtype(np.dtype(column.dtype))))
-    return pd.arrays.ArrowExtensionArray(pa.array(np.ascontiguousarray(values).astype(column.dtype)))

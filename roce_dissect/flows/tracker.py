@@ -14,8 +14,8 @@ import cython
 
 COMPILED = cython.compiled
 
-if not cython.compiled:  # compiled: the same names are C enums in states.pxd, and the class is in ledger.pxd
-    from roce_dissect.flows.ledger import Ledger
+if not cython.compiled:  # compiled: the same names are C enums in states.pxd, and the class is in messages.pxd
+    from roce_dissect.flows.messages import Messages
     from roce_dissect.flows.states import *
 
 
@@ -30,8 +30,11 @@ def distance(psn: cython.longlong, reference: cython.longlong) -> cython.longlon
 
 @cython.final
 @cython.cclass
-class Tracker(Ledger):
-    """The rules of `docs/semantics.md` over the ledger's tables."""
+class Tracker(Messages):
+    """The rules of `docs/semantics.md` over the tables of its ancestors."""
+
+    asked_frame: cython.longlong  # the frame that a NAK is about
+    message: cython.longlong  # that the request at hand belongs to, 0: none is known
 
     # -- the responder -----------------------------------------------------------------------------------------------
 
@@ -42,6 +45,7 @@ class Tracker(Ledger):
         """What a go-back-N responder makes of a request with PSNs psn <= x < stop: one NAK for each episode."""
         flags: cython.longlong = self.streams[stream, FLAGS]
         if flags & DEAD:
+            self.streams[stream, REFUSED_PACKETS] += 1
             return ACCEPTED_QP_ERROR
         if psn == self.streams[stream, EXPECTED]:
             self.streams[stream, EXPECTED] = stop
@@ -54,6 +58,7 @@ class Tracker(Ledger):
         if psn < self.streams[stream, EXPECTED]:
             self.streams[stream, DUPLICATE_REQUEST] += 1
             return ACCEPTED_DUPLICATE
+        self.streams[stream, OUT_OF_SEQ_PACKETS] += 1
         if flags & NAK_SENT:
             return ACCEPTED_DISCARDED
         self.streams[stream, FLAGS] = flags | NAK_SENT
@@ -148,7 +153,7 @@ class Tracker(Ledger):
 
         A NAK or RNR NAK (`refuses`) leaves its PSN to be answered yet.
         """
-        kind: cython.int = self.classes[opcode & 255]
+        kind: cython.int = cython.cast(cython.int, self.classes[opcode & 255])
         following: cython.longlong = self.streams[stream, RESPONSE_NEXT]
         peer: cython.Py_ssize_t = self.streams[stream, PEER] - 1
         ahead: cython.longlong
@@ -160,6 +165,7 @@ class Tracker(Ledger):
             following = psn + 0x1000000
             if peer >= 0 and self.streams[peer, FLAGS] & STARTED:  # unwrapped beside the requests
                 following = self.streams[peer, NEXT] + distance(psn, self.streams[peer, NEXT])
+            self.streams[stream, RESPONSE_FIRST] = following + 1
         ahead = distance(psn, following)
         self.extended = following + ahead
         if ahead < 0:
@@ -169,6 +175,11 @@ class Tracker(Ledger):
             self.missing = ahead
             self.streams[stream, RESPONSE_GAPS] += ahead
             self.emit(KIND_GAP, stream, following, ahead, 1)
+            if peer >= 0 and self.streams[peer, FLAGS] & STARTED:
+                self.streams[stream, IMPLIED_NAKS] += 1
+                self.blame(
+                    peer, BY_IMPLIED_NAK, self.streams[peer, NEXT] + distance(following, self.streams[peer, NEXT])
+                )
         self.streams[stream, RESPONSE_NEXT] = self.extended + (0 if refuses else 1)
         if kind & READ_RESPONSE:
             self.streams[stream, GOODPUT_BYTES] += payload
@@ -205,31 +216,20 @@ class Tracker(Ledger):
         if (syndrome < 0 and kind & ACKNOWLEDGES) or self.streams[peer, FLAGS] & (STARTED | EXPIRED) != STARTED:
             return 0
         psn = self.streams[peer, EXPECTED] + distance(psn, self.streams[peer, EXPECTED])
+        beyond = psn - self.streams[peer, EXPECTED]
         if says == SAYS_ACK:
-            if kind & ACKNOWLEDGES == 0:
-                return 0  # READ RESPONSE MIDDLE: its FIRST has said so
-            beyond = psn + 1 - self.streams[peer, EXPECTED]
-            if 0 < beyond <= self.streams[peer, SLACK] and self.streams[peer, EXPECTED] == self.streams[peer, NEXT]:
-                self.streams[peer, EXPECTED] += beyond  # an answer inside a READ whose range was not known
-                self.streams[peer, NEXT] += beyond
-                self.streams[peer, SLACK] -= beyond
-            elif 0 < beyond < IMPOSSIBLE:  # it has what the capture missed, so there was nothing to complain of
-                self.resume(peer, psn + 1)
+            if kind & ACKNOWLEDGES:  # else READ RESPONSE MIDDLE: its FIRST has said so
+                beyond += 1
+                if 0 < beyond <= self.streams[peer, SLACK] and self.streams[peer, EXPECTED] == self.streams[peer, NEXT]:
+                    self.streams[peer, EXPECTED] += beyond  # an answer inside a READ whose range was not known
+                    self.streams[peer, NEXT] += beyond
+                    self.streams[peer, SLACK] -= beyond
+                elif 0 < beyond < IMPOSSIBLE:  # it has what the capture missed, so there was nothing to complain of
+                    self.resume(peer, psn + 1)
         elif says == SAYS_RNR:
             self.take_back(peer, psn)
         elif says == SAYS_NAK and syndrome & 31 == SEQUENCE_NAK:
-            beyond = psn - self.streams[peer, EXPECTED]
-            if self.streams[peer, OWED_NAKS] > 0:
-                self.streams[peer, OWED_NAKS] -= 1
-                if self.streams[peer, FLAGS] & NAK_SENT == 0:
-                    return 0  # it comes late: the model has gone on since
-            elif beyond < IMPOSSIBLE:  # the responder missed what passed here
-                self.streams[peer, OUT_OF_SEQ_REQUEST] += 1
-            if 0 < beyond < IMPOSSIBLE:
-                self.resume(peer, psn)
-            if -IMPOSSIBLE < beyond < IMPOSSIBLE:
-                self.streams[peer, EXPECTED] = psn
-                self.streams[peer, FLAGS] |= NAK_SENT
+            self.hear_sequence_nak(stream, peer, psn)
         elif says == SAYS_NAK and syndrome & 31 <= LAST_FATAL:
             if self.streams[peer, BURST_EXPECTED] > psn:  # refused before the NAK was seen
                 self.streams[peer, DUPLICATE_REQUEST] = self.streams[peer, BURST_DUPLICATES]
@@ -238,6 +238,79 @@ class Tracker(Ledger):
                     self.streams[peer, OWED_NAKS], self.streams[peer, OUT_OF_SEQ_REQUEST]
                 )
             self.streams[peer, FLAGS] |= DEAD
+        if -IMPOSSIBLE < beyond < IMPOSSIBLE:
+            self.take_answer(stream, peer, psn, kind, syndrome)
+        return 0
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(-1, check=False)
+    def hear_sequence_nak(self, stream: cython.Py_ssize_t, peer: cython.Py_ssize_t, psn: cython.longlong) -> cython.int:
+        """NAK 0x60: the responder of `peer` expects `psn` (unwrapped)."""
+        beyond: cython.longlong = psn - self.streams[peer, EXPECTED]
+        hole: cython.longlong = self.find_hole(peer, psn)
+        message: cython.longlong
+        if hole != 0:
+            self.asked_frame = self.holes[hole, HOLE_FRAME]
+            self.asked_time = self.holes[hole, HOLE_TIME]
+        message = self.message_at(peer, psn)
+        if psn > self.streams[peer, ACKED] and message != 0 and psn > self.messages[message, M_PSN]:
+            self.streams[stream, NEW_SEQUENCE_NAKS] += 1
+        if self.streams[peer, OWED_NAKS] > 0:
+            self.streams[peer, OWED_NAKS] -= 1
+            if self.streams[peer, FLAGS] & NAK_SENT == 0:
+                return 0  # it comes late: the model has gone on since
+        elif beyond < IMPOSSIBLE:  # the responder missed what passed here
+            self.streams[peer, OUT_OF_SEQ_REQUEST] += 1
+        if 0 < beyond < IMPOSSIBLE:
+            self.resume(peer, psn)
+        if -IMPOSSIBLE < beyond < IMPOSSIBLE:
+            self.streams[peer, EXPECTED] = psn
+            self.streams[peer, FLAGS] |= NAK_SENT
+        return 0
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(-1, check=False)
+    def take_answer(
+        self,
+        stream: cython.Py_ssize_t,
+        peer: cython.Py_ssize_t,
+        psn: cython.longlong,
+        kind: cython.int,
+        syndrome: cython.int,
+    ) -> cython.int:
+        """What an answer on `stream` for `psn` (unwrapped) means for the messages and retries of `peer`."""
+        says: cython.int = (syndrome >> 5) & 3 if syndrome >= 0 else SAYS_ACK
+        acked: cython.longlong = psn + 1 if says == SAYS_ACK else psn
+        implied: cython.longlong = 0
+        self.streams[peer, LAST_ANSWER_TIME] = self.time
+        if acked > self.streams[peer, ACKED]:
+            self.streams[peer, ACKED] = acked
+            self.streams[peer, ACKED_TIME] = self.time
+            self.excuse(peer)
+            if self.streams[peer, FLAGS] & CAUSED and self.streams[peer, CAUSE_PSN] < acked:
+                self.acquit(peer)  # it has what the cause was about
+        elif says == SAYS_ACK and kind & (READ_RESPONSE | ASKS) == 0:
+            self.streams[stream, DUPLICATE_ACKS] += 1
+            if acked < self.streams[peer, ACKED]:
+                self.streams[stream, ACK_REGRESSIONS] += 1
+        if kind & (READ_RESPONSE | ASKS):
+            implied = self.answer(peer, psn, kind, self.streams[peer, ACKED])
+        elif says == SAYS_NAK and SEQUENCE_NAK < syndrome & 31 <= LAST_FATAL:
+            self.acknowledge(peer, acked)
+            self.asked_frame = self.refuse(peer, psn, syndrome)
+        else:
+            implied = self.acknowledge(peer, acked)
+            if says == SAYS_RNR:
+                self.asked_frame = self.meet_rnr(peer, psn)
+                self.blame(peer, BY_RNR_NAK, psn)
+                self.streams[peer, RNR_CODE] = syndrome & 31
+            elif says == SAYS_NAK and psn >= self.streams[peer, ACKED]:
+                self.blame(peer, BY_NAK, psn)
+        if implied != 0:
+            self.streams[stream, IMPLIED_NAKS] += 1
+            self.blame(peer, BY_IMPLIED_NAK, implied)
         return 0
 
     @cython.cfunc
@@ -325,6 +398,30 @@ class Tracker(Ledger):
     @cython.cfunc
     @cython.nogil
     @cython.exceptval(-2, check=False)
+    def new_life(self, old: cython.Py_ssize_t) -> cython.Py_ssize_t:
+        """A new stream in place of `old`, -1 where there is no room. Its peer's life ends with it."""
+        last: cython.Py_ssize_t = self.slots.shape[0] - 1
+        qp: cython.longlong = self.streams[old, KEY_QP]
+        source: cython.longlong = self.streams[old, KEY_SOURCE]
+        slot: cython.Py_ssize_t = self.slot_of(self.streams[old, KEY_HOSTS], qp, source) & last
+        stream: cython.Py_ssize_t
+        peer: cython.Py_ssize_t = self.streams[old, PEER] - 1
+        if self.counts[STREAMS_USED] >= self.streams.shape[0]:
+            return -1
+        while self.slots[slot] != old + 1:
+            slot = (slot + 1) & last
+        self.close_episode(old, False)
+        self.end_all(old)
+        stream = self.enter_stream(self.streams[old, KEY_HOSTS], qp, source, slot, self.streams[old, LIFE] + 1)
+        self.streams[old, FLAGS] |= EXPIRED
+        self.forget_holes(old, self.streams[old, NEXT])
+        if peer >= 0:
+            self.streams[peer, FLAGS] |= EXPIRED
+        return stream
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(-2, check=False)
     def next_life_if_due(self, stream: cython.Py_ssize_t, psn: cython.longlong) -> cython.Py_ssize_t:
         """The stream itself, or a new life where this request cannot belong to it; -1 where that found no room."""
         ahead: cython.longlong = distance(psn, self.streams[stream, NEXT])
@@ -352,13 +449,19 @@ class Tracker(Ledger):
         opcode: cython.int,
         copy: cython.bint,
         payload: cython.longlong,
+        volume: cython.longlong,
     ) -> cython.longlong:
-        """A request that is not plainly next. Returns verdict | accepted << 8; sets `extended` and `missing`."""
-        kind: cython.int = self.classes[opcode & 255]
+        """A request that is not plainly next. Returns verdict | accepted << 8; sets `extended`, `missing`, `message`.
+
+        `volume` is what the message counts: the payload, or what a READ asks for.
+        """
+        kind: cython.int = cython.cast(cython.int, self.classes[opcode & 255])
         verdict: cython.longlong = VERDICT_NEW
         accepted: cython.longlong
         ahead: cython.longlong
         before: cython.longlong = self.streams[stream, SLACK]
+        sent_time: cython.longlong
+        self.message = 0
         if self.streams[stream, FLAGS] & STARTED == 0:
             self.streams[stream, FLAGS] |= STARTED
             self.streams[stream, OPCODE] = opcode  # the first packet may have been a CNP
@@ -366,6 +469,7 @@ class Tracker(Ledger):
             self.streams[stream, FIRST_PSN] = psn
             self.streams[stream, EXPECTED] = psn
             self.streams[stream, NEXT] = psn
+            self.streams[stream, ACKED] = psn
             verdict = VERDICT_FIRST
         elif self.streams[stream, FLAGS] & ANNOUNCED:
             verdict = VERDICT_FIRST
@@ -386,7 +490,12 @@ class Tracker(Ledger):
             if self.streams[stream, HOLE] != 0 and self.fill_hole(stream, psn, psn + span):
                 verdict = VERDICT_LATE
         if ahead >= 0:
-            self.close_run(stream)
+            self.close_episode(stream, True)
+            if ahead == 0 and self.streams[stream, FLAGS] & CAUSED and self.streams[stream, CAUSE_PSN] == psn:
+                # the first sight of what a NAK asked for: it was lost before this point, and so was all behind it
+                self.add_to_episode(stream, psn, psn + span, True, payload, 0, False)
+                self.note_progress(stream)
+                self.acquit(stream)
             if verdict == VERDICT_GAP:
                 self.emit(KIND_GAP, stream, psn - self.missing, self.missing, 0)
                 self.open_hole(stream, max(psn - self.missing, min(self.streams[stream, EXPECTED], psn)), psn)
@@ -395,6 +504,7 @@ class Tracker(Ledger):
             self.streams[stream, NEXT] = psn + span
             self.streams[stream, SLACK] = slack
             self.streams[stream, ADVANCE_TIME] = self.time
+            self.message = self.follow(stream, psn, psn + span, kind, slack, volume)
         elif verdict == VERDICT_COPY:
             self.streams[stream, COPIES] += 1
         else:
@@ -402,7 +512,10 @@ class Tracker(Ledger):
                 self.streams[stream, LATE_PACKETS] += 1
             else:
                 self.streams[stream, RESENT_PACKETS] += 1
-            self.add_to_run(stream, psn, verdict == VERDICT_LATE)
+            sent_time = self.repeat(stream, psn, psn + span, kind, verdict == VERDICT_LATE, volume)
+            if verdict == VERDICT_LATE and kind & UNRELIABLE == 0:
+                self.message = self.streams[stream, CURSOR]
+            self.add_to_episode(stream, psn, psn + span, verdict == VERDICT_LATE, payload, sent_time, kind & ASKS != 0)
         if kind & UNRELIABLE:
             accepted = self.respond_unreliable(stream, psn, kind & STARTS != 0)
         else:
@@ -413,6 +526,8 @@ class Tracker(Ledger):
                 and ahead >= 0
             ):
                 self.resume(stream, self.streams[stream, NEXT])
+        if accepted == ACCEPTED_DUPLICATE and ahead < 0 and verdict != VERDICT_COPY:
+            self.streams[stream, RUN_ARRIVED] += 1
         if accepted != ACCEPTED_QP_ERROR and (ahead >= 0 or verdict == VERDICT_LATE):
             self.streams[stream, GOODPUT_BYTES] += payload
         return verdict | accepted << 8
@@ -427,10 +542,14 @@ class Tracker(Ledger):
         qp: cython.longlong,
         psn: cython.longlong,
         mtu: cython.longlong,
+        timeout: cython.longlong,
     ):
-        """A handshake told a stream and its first PSN (and path MTU, 0: not told). Returns the stream, -1: no room."""
+        """A handshake told a stream, its first PSN, path MTU (0: not told) and local ACK timeout.
+
+        Returns the stream, -1: no room.
+        """
         stream: cython.Py_ssize_t
-        if self.counts[EVENTS_USED] + MOST_EVENTS > self.events.shape[0]:
+        if not self.has_room():
             raise ValueError("no room for events")
         self.frame = frame
         self.time = time
@@ -446,11 +565,13 @@ class Tracker(Ledger):
         self.streams[stream, FIRST_PSN] = psn
         self.streams[stream, EXPECTED] = psn
         self.streams[stream, NEXT] = psn
+        self.streams[stream, ACKED] = psn
         self.streams[stream, CM_MTU] = mtu
+        self.streams[stream, CM_TIMEOUT] = timeout + 1
         self.streams[stream, FLAGS] = STARTED | ANNOUNCED
         return stream
 
-    def join(self, one: cython.Py_ssize_t, other: cython.Py_ssize_t):
+    def unite(self, one: cython.Py_ssize_t, other: cython.Py_ssize_t):
         """A handshake told that two streams are one connection."""
         used: cython.Py_ssize_t = self.counts[STREAMS_USED]
         if not (0 <= one < used and 0 <= other < used) or one == other:
@@ -464,8 +585,19 @@ class Tracker(Ledger):
             self.streams[stream, FLAGS] |= CLOSED
         return stream
 
+    @cython.cfunc
+    @cython.inline
+    @cython.nogil
+    @cython.exceptval(-1, check=False)
+    def has_room(self) -> cython.bint:
+        """Whether whatever a packet can cause finds room among the events and the messages that ended."""
+        return (
+            self.counts[EVENTS_USED] + MOST_EVENTS <= self.events.shape[0]
+            and self.counts[ENDED_USED] + MOST_ENDS <= self.ended.shape[0]
+        )
+
     def finish(self, first: cython.Py_ssize_t = 0):
-        """Emit the runs that are still open, from stream `first` on.
+        """Emit the episodes and messages that are still open, from stream `first` on.
 
         Returns the stream to go on with once the events were drained, or the number of streams when all is done.
         """
@@ -473,11 +605,12 @@ class Tracker(Ledger):
         if first < 0:
             raise ValueError("no such stream")
         while stream < self.counts[STREAMS_USED]:
-            if self.counts[EVENTS_USED] + MOST_EVENTS > self.events.shape[0]:
+            if not self.has_room():
                 return stream
-            self.close_run(stream)
+            self.close_episode(stream, False)
             self.close_marks(stream, CNP_RUN, KIND_CNP)
             self.close_marks(stream, CE_RUN, KIND_CE)
+            self.end_all(stream)
             stream += 1
         return stream
 
@@ -502,6 +635,11 @@ class Tracker(Ledger):
         ip_id: cython.const[cython.ushort][::1],
         icrc: cython.const[cython.uint][::1],
         udp_sport: cython.const[cython.ushort][::1],
+        msn: cython.const[cython.uint][::1],
+        va: cython.const[cython.longlong][::1],
+        r_key: cython.const[cython.uint][::1],
+        imm_data: cython.const[cython.uint][::1],
+        inv_r_key: cython.const[cython.uint][::1],
         bad_icrc: cython.const[cython.uchar][::1],
         start: cython.Py_ssize_t,
         stop: cython.Py_ssize_t,
@@ -514,8 +652,8 @@ class Tracker(Ledger):
     ):
         """Track packets start <= i < stop, in order.
 
-        `bad_icrc` may be empty; the six ``out`` columns, too, all together. Returns where it stopped: `stop`, or less
-        when the events must be drained first.
+        `bad_icrc` may be empty; so may `va` to `inv_r_key`, and the six ``out`` columns, all together. Returns where it
+        stopped: `stop`, or less when events and ended messages must be drained first.
         """
         packet: cython.Py_ssize_t = start
         stream: cython.Py_ssize_t
@@ -529,13 +667,14 @@ class Tracker(Ledger):
         payload: cython.longlong
         most_time: cython.longlong = 0x3FFFFFFFFFFFFFFF  # so that the difference of two times stays in range
         judged: cython.longlong
-        room: cython.Py_ssize_t
+        volume: cython.longlong
         source: cython.longlong
         fingerprint: cython.longlong
         copy: cython.bint
         refuses: cython.bint
         has_bad: cython.bint = bad_icrc.shape[0] > 0
         has_out: cython.bint = out_stream.shape[0] > 1
+        has_keys: cython.bint = va.shape[0] > 0
         if (
             start < 0
             or stop > psn.shape[0]
@@ -557,6 +696,13 @@ class Tracker(Ledger):
             or ip_id.shape[0] < stop
             or icrc.shape[0] < stop
             or udp_sport.shape[0] < stop
+            or msn.shape[0] < stop
+            or (
+                has_keys
+                and (
+                    va.shape[0] < stop or r_key.shape[0] < stop or imm_data.shape[0] < stop or inv_r_key.shape[0] < stop
+                )
+            )
             or (has_bad and bad_icrc.shape[0] < stop)
         ):
             raise ValueError("columns shorter than the packets asked for")
@@ -569,11 +715,9 @@ class Tracker(Ledger):
             or out_missing.shape[0] < stop
         ):
             raise ValueError("out columns shorter than the packets asked for")
-        room = (self.events.shape[0] - self.counts[EVENTS_USED]) // MOST_EVENTS
-        stop = min(stop, start + room)
         with cython.nogil:
-            while packet < stop:
-                kind = self.classes[opcode[packet]]
+            while packet < stop and self.has_room():
+                kind = cython.cast(cython.int, self.classes[opcode[packet]])
                 self.frame = frame_key[packet]
                 self.time = max(-most_time, min(time_ns[packet], most_time))
                 self.extended = -1
@@ -638,7 +782,13 @@ class Tracker(Ledger):
                         self.streams[stream, REQUESTS] += 1
                         span = 1
                         slack = 0
+                        volume = payload
+                        if kind & ASKS:
+                            volume = 8  # of an atomic
                         if kind & READ:
+                            volume = 0
+                            if present[packet] & HAS_RETH:
+                                volume = dma_len[packet]
                             if present[packet] & HAS_RETH == 0:
                                 slack = UNKNOWN_LENGTH_SLACK
                             elif dma_len[packet] > LEAST_MTU:
@@ -668,15 +818,39 @@ class Tracker(Ledger):
                             self.streams[stream, SLACK] = slack
                             self.streams[stream, ADVANCE_TIME] = self.time
                             self.streams[stream, GOODPUT_BYTES] += payload
+                            self.message = self.follow(stream, self.extended, self.extended + span, kind, slack, volume)
                             judged = VERDICT_NEW | ACCEPTED_YES << 8
                         else:
-                            judged = self.judge(stream, number, span, slack, opcode[packet], copy, payload)
+                            judged = self.judge(stream, number, span, slack, opcode[packet], copy, payload, volume)
+                        self.streams[stream, REQUEST_TIME] = self.time
+                        number = self.streams[stream, NEXT] - self.streams[stream, ACKED]
+                        if number > self.streams[stream, MOST_PACKETS]:
+                            self.streams[stream, MOST_PACKETS] = number
+                        if self.message != 0:
+                            if present[packet] & HAS_RETH:
+                                self.messages[self.message, M_DMA_LEN] = dma_len[packet]
+                                self.messages[self.message, M_FLAGS] |= M_HAS_LENGTH
+                            if has_keys and present[packet] & (HAS_RETH | HAS_ATOMIC_ETH | HAS_IMMDT | HAS_IETH):
+                                self.note_keys(
+                                    present[packet],
+                                    va[packet],
+                                    r_key[packet],
+                                    imm_data[packet],
+                                    inv_r_key[packet],
+                                )
+                            if kind & UNRELIABLE:
+                                self.settle_unreliable(stream, kind)
                     elif kind & RESPONSE:
                         role = ROLE_RESPONSE
                         self.streams[stream, RESPONSES] += 1
                         refuses = False
                         if kind & ACKNOWLEDGES and present[packet] & HAS_AETH:
                             refuses = (syndrome[packet] >> 5) & 1 != 0  # RNR NAK and NAK: bit 5 is set
+                            if self.streams[stream, MSN_FIRST] == 0:
+                                self.streams[stream, MSN_FIRST] = cython.cast(cython.longlong, msn[packet]) + 1
+                                self.streams[stream, MSN_LAST] = msn[packet]
+                            elif (msn[packet] - self.streams[stream, MSN_LAST]) & 0xFFFFFF < 0x800000:
+                                self.streams[stream, MSN_LAST] = msn[packet]
                             self.note_answer(stream, number, kind, syndrome[packet])
                         else:
                             if kind & ACKNOWLEDGES:
@@ -688,6 +862,16 @@ class Tracker(Ledger):
                         if dest_qp[packet] > 1:
                             role = ROLE_DATAGRAM
                             self.streams[stream, GOODPUT_BYTES] += payload
+                            self.message = self.follow(stream, number, number + 1, kind, 0, payload)
+                            if has_keys and self.message != 0:
+                                self.note_keys(
+                                    present[packet],
+                                    va[packet],
+                                    r_key[packet],
+                                    imm_data[packet],
+                                    inv_r_key[packet],
+                                )
+                            self.settle_unreliable(stream, kind)
                     elif kind & CONGESTION:
                         role = ROLE_CNP
                         self.streams[stream, CNPS] += 1
@@ -710,14 +894,49 @@ class Tracker(Ledger):
     ) -> cython.int:
         """Count an AETH by what it says, name NAKs as events, and let the model hear it."""
         says: cython.int = (syndrome >> 5) & 3
+        event: cython.Py_ssize_t = self.counts[EVENTS_USED]
         if says == SAYS_ACK:
             self.streams[stream, ACKS] += 1
-        elif says == SAYS_RNR:
+            if syndrome & 31 == 0:
+                self.streams[stream, STARVING_ACKS] += 1
+            return self.hear(stream, psn, kind, syndrome)
+        if says == SAYS_RNR:
             self.streams[stream, RNR_NAKS] += 1
             self.emit(KIND_RNR_NAK, stream, psn, 1, syndrome)
         elif says == SAYS_NAK:
             self.streams[stream, NAKS] += 1
             if syndrome & 31 == SEQUENCE_NAK:
                 self.streams[stream, SEQUENCE_NAKS] += 1
+            elif syndrome & 31 == ACCESS_NAK:
+                self.streams[stream, ACCESS_NAKS] += 1
             self.emit(KIND_NAK, stream, psn, 1, syndrome)
-        return self.hear(stream, psn, kind, syndrome)
+        self.asked_frame = 0
+        self.hear(stream, psn, kind, syndrome)
+        if self.asked_frame != 0 and self.counts[EVENTS_USED] > event:
+            self.events[event, EVENT_CAUSE_FRAME] = self.asked_frame
+            self.events[event, EVENT_CAUSE_TIME] = self.asked_time
+        return 0
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(-1, check=False)
+    def note_keys(
+        self,
+        present: cython.uint,
+        va: cython.longlong,
+        r_key: cython.longlong,
+        imm_data: cython.longlong,
+        inv_r_key: cython.longlong,
+    ) -> cython.int:
+        """Keys, addresses and immediates of the packet at hand belong to `message`."""
+        if present & (HAS_RETH | HAS_ATOMIC_ETH):
+            self.messages[self.message, M_VA] = va
+            self.messages[self.message, M_R_KEY] = r_key
+            self.messages[self.message, M_FLAGS] |= M_HAS_RETH
+        if present & HAS_IMMDT:
+            self.messages[self.message, M_IMM] = imm_data
+            self.messages[self.message, M_FLAGS] |= M_HAS_IMM
+        elif present & HAS_IETH:
+            self.messages[self.message, M_IMM] = inv_r_key
+            self.messages[self.message, M_FLAGS] |= M_HAS_INV
+        return 0

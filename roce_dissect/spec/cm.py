@@ -20,6 +20,7 @@ __all__ = [
     "PATH_MTU",
     "REJ_FIELDS",
     "REP_FIELDS",
+    "REQ_ACK_TIMEOUT",
     "REQ_FIELDS",
     "REQ_TRANSPORTS",
     "CmMessage",
@@ -64,6 +65,8 @@ REQ_FIELDS = {
     "transport": (24 + 43, 1),
     "path_mtu_code": (24 + 50, 1),  # high four bits
 }
+#: Local ACK timeout of the REQ's primary path: high five bits. It stands far behind the rest.
+REQ_ACK_TIMEOUT = (24 + 95, 1)
 #: In bits 2 and 1 of the REQ's transport byte; 3 is told apart by an extended type, of which XRC is the only one.
 REQ_TRANSPORTS = (Transport.RC, Transport.UC, Transport.RD, Transport.XRC)
 REP_FIELDS = {"qpn": (24 + 12, 3), "starting_psn": (24 + 20, 3)}

@@ -7,6 +7,7 @@ import pytest
 
 from roce_dissect.flows import flow_table, states
 from roce_dissect.flows.flow_table import FlowTable, Verdicts, class_table
+from roce_dissect.terms import Verb
 
 #: What IBTA's operations are to go-back-N, by the low five bits, spelled out again.
 REQUESTS = {*range(0x00, 0x0D), 0x13, 0x14, 0x16, 0x17, 0x1C, 0x1D}
@@ -29,12 +30,29 @@ def test_classes():
         assert not kind & states.UNRELIABLE
         uc = int(table[0x20 | code])
         assert uc == ((kind | states.UNRELIABLE) if code < 0x0C else 0)
+        xrc = int(table[0xA0 | code])
+        assert xrc == (0 if code in (0x1C, 0x1D) else kind)
         if code in STARTS:
             assert kind & states.STARTS
-    assert int(table[0x64]) == int(table[0x65]) == states.DATAGRAM
+        assert bool(kind & states.ASKS) == (code in (0x0C, 0x12, 0x13, 0x14))
+        assert bool(kind & states.ENDS) == (kind != 0 and code not in FULL)
+    for code, verb in ((0x64, Verb.SEND), (0x65, Verb.SEND_IMM)):
+        datagram = states.DATAGRAM | states.UNRELIABLE | states.STARTS | states.ENDS
+        assert int(table[code]) == datagram | verb << states.VERB_SHIFT
     assert int(table[0x81]) == states.CONGESTION
     assert all(table[code] == 0 for code in (0x15, 0x18, 0x1F, 0x80, 0xC0, 0xFF, 0x66))
-    assert all(table[code] == states.COUNTED for code in (0x44, 0xA4))
+    assert all(table[code] == states.COUNTED for code in (0x44, 0x51))
+
+
+def test_verbs():
+    """By the names of the operations, from Linux ib_pack.h."""
+    verbs = {
+        Verb.SEND: (0, 1, 2, 4), Verb.SEND_IMM: (3, 5), Verb.SEND_INV: (0x16, 0x17), Verb.WRITE: (6, 7, 8, 0x0A),
+        Verb.WRITE_IMM: (9, 0x0B), Verb.READ: (0x0C,), Verb.COMPARE_SWAP: (0x13,), Verb.FETCH_ADD: (0x14,),
+        Verb.FLUSH: (0x1C,), Verb.ATOMIC_WRITE: (0x1D,), 0: (0x0D, 0x0E, 0x0F, 0x10, 0x11, 0x12),
+    }  # fmt: skip
+    told = {code: verb for verb, codes in verbs.items() for code in codes}
+    assert {code: int(class_table()[code]) >> states.VERB_SHIFT for code in told} == told
 
 
 def test_events_beyond_the_most_are_counted(build, tracker, monkeypatch):

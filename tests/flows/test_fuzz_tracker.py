@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from roce_dissect.flows import flow_table, states
-from roce_dissect.flows.flow_table import FLOW_COLUMNS, FlowTable, Verdicts
+from roce_dissect.flows.flow_table import FLOW_COLUMNS, KEY_COLUMNS, FlowTable, Verdicts
 from roce_dissect.spec import headers
-from roce_dissect.terms import Accepted, Role, Verdict
+from roce_dissect.terms import Accepted, MessageStatus, Role, Trigger, Verdict
 
 #: Opcodes of every kind: a case takes the first few, so that some see only requests of one kind.
 OPCODES = [
@@ -40,6 +40,9 @@ def random_packets(rng, count):
         (headers.HAS_AETH, 0.95),
         (headers.HAS_RETH, 0.9),
         (headers.HAS_DETH, 0.9),
+        (headers.HAS_ATOMIC_ETH, 0.1),
+        (headers.HAS_IMMDT, 0.2),
+        (headers.HAS_IETH, 0.2),
     ):
         present[rng.random(count) < chance] |= bit
     present[rng.random(count) < 0.01] &= ~headers.HAS_BTH
@@ -63,9 +66,14 @@ def random_packets(rng, count):
         "ip_id": rng.integers(0, int(rng.choice([1, 3, 65536])), count),
         "icrc": rng.integers(0, 3, count),
         "udp_sport": rng.integers(0, 1 << 16, count),
+        "msn": rng.integers(0, 1 << 24, count),
+        "va": rng.integers(0, 1 << 64, count, dtype=np.uint64),
+        "r_key": rng.integers(0, 1 << 32, count),
+        "imm_data": rng.integers(0, 1 << 32, count),
+        "inv_r_key": rng.integers(0, 1 << 32, count),
     }
     for row in np.flatnonzero(rng.random(count) < 0.05)[1:].tolist():  # the very same packet again
-        for name in FLOW_COLUMNS:
+        for name in FLOW_COLUMNS + KEY_COLUMNS:
             values[name][row] = values[name][row - 1] + (name == "frame_key")
     return values, (rng.random(count) < 0.02).astype(np.uint8) if rng.random() < 0.5 else None
 
@@ -75,7 +83,8 @@ class Outcome:
 
     def __init__(self, tracker, columns, bad, pieces, max_streams):
         count = len(columns["psn"])
-        flows = FlowTable(tracker, max_streams)
+        ended = []
+        flows = FlowTable(tracker, max_streams, lambda rows: ended.append(rows.copy()))
         out = {name: [] for name in Verdicts.__dataclass_fields__}
         start = 0
         while start < count:
@@ -91,13 +100,17 @@ class Outcome:
         self.out = {name: np.concatenate(values) for name, values in out.items()}
         self.streams = flows.streams.copy()
         self.events = flows.events.copy()
-        self.rest = (flows.foreign, flows.untracked, flows.events_left_out)
+        self.messages = np.concatenate([np.zeros((0, states.MESSAGE_WORDS), np.int64), *ended])
+        self.latency = flows.latency.copy()
+        self.rest = (flows.foreign, flows.untracked, flows.events_left_out, flows.unfollowed)
 
     def equals(self, other):
         return (
             all((self.out[name] == other.out[name]).all() for name in self.out)
             and np.array_equal(self.streams, other.streams)
             and np.array_equal(self.events, other.events)
+            and np.array_equal(self.messages, other.messages)
+            and np.array_equal(self.latency, other.latency)
             and self.rest == other.rest
         )
 
@@ -114,10 +127,13 @@ def small_tables(monkeypatch):
     monkeypatch.setattr(flow_table, "RECENT", 16)
     monkeypatch.setattr(flow_table, "EVENT_ROWS", 5 * states.MOST_EVENTS)
     monkeypatch.setattr(flow_table, "MAX_EVENTS", 60)
+    monkeypatch.setattr(flow_table, "MAX_MESSAGES", 32)
+    monkeypatch.setattr(flow_table, "ENDED_ROWS", states.MOST_ENDS + 3)
 
 
 def typed(values, build):
-    return {name: np.ascontiguousarray(values[name].astype(build.DTYPES[name])) for name in FLOW_COLUMNS}
+    names = FLOW_COLUMNS + (KEY_COLUMNS if values["msn"][0] % 4 else ())  # the keys may be missing
+    return {name: np.ascontiguousarray(values[name].astype(build.DTYPES[name])) for name in names}
 
 
 def endless(rng, most):
@@ -171,16 +187,35 @@ def check_sums(columns, bad, whole):
     assert (events[:, states.EVENT_LAST_FRAME] >= events[:, states.EVENT_FRAME]).all()
     assert (events[:, states.EVENT_STREAM] < len(streams)).all()
     assert (events[:, states.EVENT_COUNT] >= 0).all()
+    check_messages(whole)
     for stream in streams[streams[:, states.PEER] > 0]:
         hosts = stream[states.KEY_HOSTS]
         peer = streams[stream[states.PEER] - 1]
         assert peer[states.KEY_HOSTS] == (hosts & 0xFFFFFFFF) << 32 | hosts >> 32
 
 
+def check_messages(whole):
+    """Each message that was followed ended, once; what is counted of it keeps to its range and to its stream."""
+    messages, streams = whole.messages, whole.streams
+    per_stream = np.bincount(messages[:, states.M_STREAM], minlength=len(streams))
+    assert (streams[:, states.MESSAGES_ENDED] == per_stream).all()
+    complete = messages[:, states.M_STATUS] == MessageStatus.COMPLETE
+    assert (streams[:, states.MESSAGES_COMPLETE] == np.bincount(messages[complete, 0], minlength=len(streams))).all()
+    assert not streams[:, [states.HEAD, states.TAIL, states.OUTSTANDING, states.READS]].any()
+    assert (messages[:, states.M_STOP] > messages[:, states.M_PSN]).all()
+    assert (messages[:, states.M_PACKETS] >= 1).all()
+    packets = np.bincount(messages[:, states.M_STREAM], messages[:, states.M_PACKETS], len(streams))
+    assert (packets <= streams[:, states.PACKETS]).all()
+    assert ((messages[:, states.M_ANSWER_FRAME] != 0) | ~complete).all()
+    assert (whole.latency[:, states.LATENCY_COUNT] == whole.latency[:, : states.BUCKETS].sum(axis=1)).all()
+    assert whole.latency[:, states.LATENCY_COUNT].sum() <= complete.sum()
+
+
 @pytest.mark.parametrize("seed", range(8))
 def test_forms_and_pieces(seed, trackers, build):
     rng = np.random.default_rng([11, seed])
-    reached = {"full": 0, "linked": 0, "left_out": 0, "lives": 0}
+    reached = {"full": 0, "linked": 0, "left_out": 0, "lives": 0, "unfollowed": 0}
+    statuses, triggers = np.zeros(max(MessageStatus) + 1, np.int64), np.zeros(max(Trigger) + 1, np.int64)
     verdicts, accepted = np.zeros(7, np.int64), np.zeros(6, np.int64)
     for _ in range(150):
         columns, bad, whole = one_case(rng, trackers, build)
@@ -189,9 +224,15 @@ def test_forms_and_pieces(seed, trackers, build):
         accepted += np.bincount(whole.out["accepted"], minlength=6)
         reached["full"] += whole.rest[1] > 0
         reached["left_out"] += whole.rest[2] > 0
+        reached["unfollowed"] += whole.rest[3] > 0
+        statuses += np.bincount(whole.messages[:, states.M_STATUS], minlength=len(statuses))
+        episodes = whole.events[whole.events[:, states.EVENT_KIND] == states.KIND_RESEND]
+        triggers += np.bincount(episodes[:, states.EVENT_TRIGGER], minlength=len(triggers))
         reached["linked"] += bool((whole.streams[:, states.PEER] > 0).any())
         reached["lives"] += bool((whole.streams[:, states.LIFE] > 1).any())
     # the cases reach what they are meant to reach
     assert all(count > 5 for count in reached.values()), reached
     assert (verdicts > 20).all(), verdicts
     assert (accepted > 20).all(), accepted
+    assert (np.delete(statuses, [0, MessageStatus.ANSWER_UNSEEN]) > 5).all(), statuses  # that one takes many answers
+    assert (np.delete(triggers, Trigger.ADAPTIVE_TIMEOUT) > 0).all(), triggers  # that one is told later

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from roce_dissect.flows.tables import build_tables
@@ -23,12 +24,16 @@ class Example:
         self.packets, self.verdicts, self.accepted, self.missing = [], [], [], []
         self.counters: dict[str, int] = {}
         self.events: list[str] | None = None
+        self.episodes: list[str] | None = None
+        self.messages: list[str] | None = None
         for line in text.splitlines():
             word, _, rest = line.partition(" ")
             if word == "counters":
                 self.counters = {name: int(value) for name, value in (part.split("=") for part in rest.split())}
             elif word == "events":
                 self.events = rest.split()
+            elif word in ("episodes", "messages"):
+                setattr(self, word, [part.strip() for part in rest.split("|")])
             elif line:
                 self._packet(line, build)
 
@@ -50,8 +55,25 @@ class Example:
         self.missing.append(int(rest[0].removeprefix("missing=")) if rest else 0)
 
 
+def episode_text(row):
+    """An episode as the page writes it: trigger, frames, recovery, figures; ``?``: not known, ``-``: none."""
+    frames = f"{row.frame}" if row.frame == row.last_frame else f"{row.frame}-{row.last_frame}"
+    arrived = "?" if pd.isna(row.arrived_packets) else row.arrived_packets
+    cause = "-" if pd.isna(row.trigger_frame) else row.trigger_frame
+    return (
+        f"{row.trigger}@{frames} {row.recovery} packets={row.packets} late={row.late_packets} arrived={arrived} "
+        f"retry={row.retry} cause={cause}"
+    )
+
+
+def message_text(row):
+    """A message as the page writes it: verb, PSNs, status, and what is not 0."""
+    more = [f"{name}={value}" for name, value in (("resends", row.resends), ("rnr", row.rnr_naks)) if value]
+    return " ".join([f"{row.verb}:{row.psn}-{row.last_psn} {row.status}", *more])
+
+
 def test_page_has_its_examples():
-    assert len(TRACES) >= 12
+    assert len(TRACES) >= 20
     assert PAGE.read_text(encoding="utf-8").count("```trace") == len(TRACES)
 
 
@@ -65,6 +87,10 @@ def test_example(name, build, track):
     assert result.missing == example.missing
     if example.events is not None:
         assert result.events == example.events
+    if example.episodes is not None:
+        assert [episode_text(row) for row in result.episodes.itertuples()] == example.episodes
+    if example.messages is not None:
+        assert [message_text(row) for row in result.message_frame.itertuples()] == example.messages
     responder = build_tables(result.flows, build.ADDRESSES).counters.loc["10.0.0.2"]
     assert {counter: int(responder[counter]) for counter in example.counters} == example.counters
 

@@ -39,7 +39,7 @@ def test_streams(tables):
     assert (first.gaps, first.missing_packets, first.late_packets, first.resent_packets) == (1, 1, 1, 1)
     assert (first.first_file, first.first_frame, first.last_file, first.last_frame) == (3, 1, 3, 5)
     assert (first.first_time_ns, first.last_time_ns) == (START, START + 5_000_000)
-    assert (first.resend_runs, first.stall_ns, first.ce_packets) == (1, 4_000_000, 1)
+    assert (first.episodes, first.stall_ns, first.ce_packets) == (1, 4_000_000, 1)
     assert (first.duplicate_request, first.out_of_seq_request) == (0, 1)
     assert (first.transport, first.life, first.connection, first.paired_by) == ("RC", 1, 1, "psn")
     assert first.confirmed

@@ -15,17 +15,6 @@ from roce_dissect.spec import headers
 WRAP = 1 << 24
 
 
-@pytest.fixture
-def p(build):
-    """``p(operation, psn, ms, side="A", **more)``: a packet; A's requests go to QP 17, B's answers to QP 18."""
-
-    def make(operation, psn, ms, side="A", **more):
-        ends = {"A": (build.A, build.B), "B": (build.B, build.A)}[side]
-        return build.packet(operation, psn % WRAP, ms, *ends, **more)
-
-    return make
-
-
 def ack(p, psn, ms, syndrome=0x1F, **more):
     return p("ACKNOWLEDGE", psn, ms, "B", syndrome=syndrome, **more)
 
@@ -134,7 +123,7 @@ def test_a_run_counts_its_late_packets(p, track):
     resend = result.flows.events[1].tolist()
     assert result.events == ["gap@2", "resend@3-4"]
     assert (resend[states.EVENT_COUNT], resend[states.EVENT_VALUE]) == (2, 1)
-    assert result.word(states.RUNS) == 1
+    assert result.word(states.EPISODES) == 1
 
 
 def test_an_open_run_is_told_at_the_end(p, track):
@@ -166,7 +155,7 @@ def test_read_responses_are_progress(p, track):
 
 
 def test_responses_within_a_run(p, track):
-    """Sent again at 10 and 30, a new response at 20: 10 ms up to the run's packet before it, 10 ms after it."""
+    """Asked again at 10 and 30, a new response at 20: two episodes, 10 ms up to the first, 10 ms after the response."""
     packets = [
         p("WRITE_FIRST", 8, 0, payload_len=64),
         p("WRITE_LAST", 9, 0),
@@ -178,7 +167,7 @@ def test_responses_within_a_run(p, track):
         p("SEND_ONLY", 14, 90),
     ]
     result = track(packets)
-    assert result.events == ["resend@5-7"]
+    assert result.events == ["resend@5", "resend@7"]
     assert result.word(states.STALL) == 20_000_000
 
 
@@ -741,7 +730,7 @@ def test_foreign_packets(p, track):
     assert result.word(states.PACKETS) == 2
 
 
-@pytest.mark.parametrize("operation", ["RD_SEND_ONLY", "XRC_SEND_ONLY"])
+@pytest.mark.parametrize("operation", ["RD_SEND_ONLY", "RD_WRITE_FIRST"])
 def test_transports_that_are_only_counted(p, track, operation):
     result = track([p(operation, 1, 0), p(operation, 9, 1)])
     assert result.verdicts == ["none", "none"]
@@ -800,12 +789,14 @@ def test_handshakes_without_room(p, build, tracker):
     result = build.Tracked([p("SEND_ONLY", 1, 0), p("SEND_ONLY", 1, 0, dest_qp=30)], tracker, max_streams=2)
     kernel = result.flows._tracker
     before = result.flows.streams.copy()
-    assert kernel.announce(9, 9, build.A << 32 | build.B, 77, 5, 1024) == -1
-    assert kernel.announce(9, 9, build.A << 32 | build.B, 17, 5, 1024) == -1  # the QP again, and no room for a new life
+    assert kernel.announce(9, 9, build.A << 32 | build.B, 77, 5, 1024, 14) == -1
+    assert (
+        kernel.announce(9, 9, build.A << 32 | build.B, 17, 5, 1024, 14) == -1
+    )  # the QP again, and no room for a new life
     assert np.array_equal(result.flows.streams, before)
     for one, other in ((0, 0), (0, 2), (2, 0), (-1, 0), (0, -1)):
         with pytest.raises(ValueError, match="no such streams"):
-            kernel.join(one, other)
+            kernel.unite(one, other)
     assert kernel.close(build.A << 32 | build.B, 99) == -1
 
 
@@ -835,9 +826,11 @@ def test_wrong_tables_are_refused(tracker):
             "pairs": np.zeros((8, states.PAIR_WORDS), np.int64),
             "holes": np.zeros((4, states.HOLE_WORDS), np.int64), "recent": np.zeros((4, states.RECENT_WORDS), np.int64),
             "events": np.zeros((16, states.EVENT_WORDS), np.int64), "counts": np.zeros(states.COUNTS, np.int64),
-            "seed": 1,
+            "seed": 1, "messages": np.zeros((4, states.MESSAGE_WORDS), np.int64),
+            "ended": np.zeros((4, states.MESSAGE_WORDS), np.int64),
+            "latency": np.zeros((states.LATENCY_GROUPS, states.LATENCY_WORDS), np.int64),
         }  # fmt: skip
-        given["counts"][states.HOLES_USED] = 1
+        given["counts"][[states.HOLES_USED, states.MESSAGES_USED]] = 1
         return tracker.Tracker(**(given | change))
 
     tables()
@@ -846,7 +839,11 @@ def test_wrong_tables_are_refused(tracker):
         {"slots": np.zeros(4, np.int32)},
         {"pairs": np.zeros((4, states.PAIR_WORDS), np.int64)},
         {"recent": np.zeros((3, states.RECENT_WORDS), np.int64)},
-        {"classes": np.zeros(255, np.uint16)},
+        {"classes": np.zeros(255, np.uint32)},
+        {"messages": np.zeros((4, 3), np.int64)},
+        {"ended": np.zeros((4, 3), np.int64)},
+        {"latency": np.zeros((states.LATENCY_GROUPS - 1, states.LATENCY_WORDS), np.int64)},
+        {"latency": np.zeros((states.LATENCY_GROUPS, states.LATENCY_WORDS - 1), np.int64)},
         {"streams": np.zeros((4, states.STREAM_WORDS - 1), np.int64)},
         {"events": np.zeros((16, states.EVENT_WORDS + 1), np.int64)},
         {"holes": np.zeros((4, 2), np.int64)},
@@ -856,11 +853,11 @@ def test_wrong_tables_are_refused(tracker):
         with pytest.raises(ValueError, match=r"shape|powers|more than|hole 0"):
             tables(**change)
     with pytest.raises(ValueError, match="no such streams"):
-        tables().join(0, 1)
+        tables().unite(0, 1)
     with pytest.raises(ValueError, match="no such stream"):
         tables().finish(-1)
     with pytest.raises(ValueError, match="no room"):
-        tables(events=np.zeros((4, states.EVENT_WORDS), np.int64)).announce(1, 1, 1 << 32 | 2, 17, 5, 0)
+        tables(events=np.zeros((4, states.EVENT_WORDS), np.int64)).announce(1, 1, 1 << 32 | 2, 17, 5, 0, 0)
 
 
 def test_columns_that_are_too_short(build, tracker, p):
