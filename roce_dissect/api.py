@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from roce_dissect.analysis.counter_comparison import compare_counters
 from roce_dissect.analysis.packet_frame import kernel_columns, packet_frame, text_index
 from roce_dissect.analysis.packet_sources import (
     Captures,
     FileSource,
     FrameSource,
+    MessageRows,
     PacketSession,
     PacketSource,
     Progress,
@@ -20,16 +22,22 @@ from roce_dissect.analysis.packet_sources import (
 )
 from roce_dissect.analysis.records import connection_records, counter_records, table_records
 from roce_dissect.analysis.summary import capture_summary
+from roce_dissect.analysis.timeline import TIMELINE_COLUMNS, interval, timeline
+from roce_dissect.analysis.trust import trust_statement
 from roce_dissect.columns import TRACKED, Column, packet_columns
 from roce_dissect.decode.blocks import Blocks
 from roce_dissect.errors import ArgumentError, CaptureError
-from roce_dissect.flows.flow_table import FLOW_COLUMNS, FlowTable
+from roce_dissect.flows import states
+from roce_dissect.flows.flow_table import FLOW_COLUMNS, KEY_COLUMNS, FlowTable
+from roce_dissect.flows.message_table import message_frame
 from roce_dissect.flows.tables import Tables, build_tables
 
 if TYPE_CHECKING:
     from roce_dissect.plot.accessor import PlotAccessor
 
 __all__ = ["SCHEMA", "Analysis", "Session", "analyze", "iter_packets", "read_packets", "track"]
+
+_NO_MESSAGES = np.zeros((0, states.MESSAGE_WORDS), np.int64)
 
 #: Version of the JSON form: `docs/json.md`.
 SCHEMA = 1
@@ -42,8 +50,11 @@ class Analysis:
     ----------
     capture : dict
         Files, packet counts, times (`docs/json.md`).
-    streams, connections, events, hosts, counters : pandas.DataFrame
-        Columns as in `roce_dissect.columns`, meaning as in ``docs/semantics.md``.
+    streams, connections, events, episodes, latency, hosts, counters : pandas.DataFrame
+        Columns as in `roce_dissect.columns`, meaning as in ``docs/semantics.md`` and ``docs/metrics.md``.
+    counter_comparison : pandas.DataFrame
+        What hosts counted beside `counters` (``docs/counters.md``); empty until somebody puts it there, as ``analyze
+        --counters`` does.
     findings : list
         Empty: rules come later.
     plot : PlotAccessor
@@ -56,15 +67,22 @@ class Analysis:
     >>> result.connections.sort_values("resent_packets").tail()  # doctest: +SKIP
     """
 
-    def __init__(self, capture: dict[str, Any], tables: Tables, source: PacketSource) -> None:
-        self.capture = capture
+    def __init__(
+        self, capture: dict[str, Any], tables: Tables, source: PacketSource, messages: MessageRows | None = None
+    ) -> None:
+        self.capture = capture | {"trust": trust_statement(capture, tables.streams, tables.connections)}
         self.streams = tables.streams
         self.connections = tables.connections
         self.events = tables.events
+        self.episodes = tables.episodes
+        self.latency = tables.latency
         self.hosts = tables.hosts
         self.counters = tables.counters
+        self.counter_comparison = compare_counters(tables.counters, {}, ())
         self.findings: list[Any] = []
         self._source = source
+        self._message_rows = messages
+        self._messages: pd.DataFrame | None = None
 
     def __repr__(self) -> str:
         return (
@@ -107,6 +125,84 @@ class Analysis:
         streams = None if connection is None else self._streams_of(connection)
         return self._source.frames(wanted, streams)
 
+    @property
+    def messages(self) -> pd.DataFrame:
+        """One row per verb (`roce_dissect.columns.MESSAGES`), in the order in which they ended.
+
+        The capture is read once more when this is first asked for, unless the rows were kept (``analyze(...,
+        messages=True)``). For captures with many millions of messages see `iter_messages`.
+
+        Raises
+        ------
+        ArgumentError
+            The capture was a pipe and cannot be read again.
+        CaptureError
+            The file has gone, or broke off where it had not before.
+        """
+        if self._messages is None:
+            pieces = list(self.iter_messages())
+            self._messages = pd.concat(pieces, ignore_index=True) if pieces else self._message_frame(_NO_MESSAGES)
+        return self._messages
+
+    def iter_messages(self, connection: int | None = None) -> Iterator[pd.DataFrame]:
+        """As `messages`, in pieces, in constant memory; only those of one connection where that is named.
+
+        Raises
+        ------
+        ArgumentError
+            The connection does not exist, or the capture was a pipe and cannot be read again.
+        CaptureError
+            As `messages`.
+        """
+        streams = None if connection is None else self._streams_of(connection)
+        pieces = self._source.message_rows() if self._message_rows is None else iter(self._message_rows)
+        return self._message_frames(pieces, streams)
+
+    def _message_frames(self, pieces: Iterator[np.ndarray], streams: np.ndarray | None) -> Iterator[pd.DataFrame]:
+        for rows in pieces:
+            if streams is not None:
+                rows = rows[np.isin(rows[:, states.M_STREAM], streams)]
+            if len(rows):
+                yield self._message_frame(rows)
+
+    def _message_frame(self, rows: np.ndarray) -> pd.DataFrame:
+        return message_frame(rows, self._connection_of())
+
+    def _connection_of(self) -> np.ndarray:
+        return self.streams["connection"].to_numpy(np.int64)
+
+    def timeline(self, interval_ns: int | None = None, connection: int | None = None) -> pd.DataFrame:
+        """Counters per stream and time bin, and what was outstanding in it; the capture is read once more.
+
+        Parameters
+        ----------
+        interval_ns : int, optional
+            Width of the bins; by default some two hundred of a round number of nanoseconds.
+        connection : int, optional
+            Only the streams of one row of `connections`.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns as in `roce_dissect.columns.TIMELINE`.
+
+        Raises
+        ------
+        ArgumentError
+            The interval is not positive or makes too many bins, the connection does not exist, or the capture was a
+            pipe and cannot be read again.
+        CaptureError
+            As `messages`.
+        """
+        span = (self.capture["first_time_ns"] or 0, self.capture["last_time_ns"] or 0)
+        return timeline(
+            span,
+            interval(interval_ns, span),
+            self.iter_packets(connection, TIMELINE_COLUMNS),
+            self.iter_messages(connection),
+            self._connection_of(),
+        )
+
     def _streams_of(self, connection: int) -> np.ndarray:
         row = self.connections[self.connections["connection"] == connection]
         if row.empty:
@@ -123,13 +219,21 @@ class Analysis:
             "streams": table_records(self.streams),
             "connections": connection_records(self.connections),
             "events": table_records(self.events),
+            "episodes": table_records(self.episodes),
+            "latency": table_records(self.latency),
             "counters": counter_records(self.counters),
+            "counter_comparison": table_records(self.counter_comparison),
             "findings": self.findings,
         }
 
 
 def analyze(
-    captures: Captures, *, errors: str = "raise", progress: Progress | None = None, poll_s: float | None = None
+    captures: Captures,
+    *,
+    errors: str = "raise",
+    progress: Progress | None = None,
+    poll_s: float | None = None,
+    messages: bool = False,
 ) -> Analysis:
     """Read one or more captures to the end and say what happened in them. Memory does not grow with their length.
 
@@ -145,6 +249,8 @@ def analyze(
         Called with (bytes read, bytes in all or None) now and then.
     poll_s : float, optional
         For a pipe: how long to wait for packets at most before looking at signals again.
+    messages : bool
+        Keep the rows of `Analysis.messages` while reading: some 230 bytes each. Needed for what cannot be read twice.
 
     Returns
     -------
@@ -160,7 +266,7 @@ def analyze(
     """
     if errors not in ("raise", "keep"):
         raise ArgumentError(f"errors must be 'raise' or 'keep', not {errors!r}")
-    session = Session(captures, keep_going=errors == "keep", progress=progress, poll_s=poll_s)
+    session = Session(captures, keep_going=errors == "keep", progress=progress, poll_s=poll_s, messages=messages)
     try:
         for _ in session:
             pass
@@ -274,6 +380,8 @@ class Session:
         Called with (bytes read, bytes in all or None) now and then.
     poll_s : float, optional
         For a pipe: make a step of 0 packets when nothing came for so many seconds. Default: wait.
+    messages : bool
+        Keep the rows of messages.
 
     Attributes
     ----------
@@ -296,12 +404,15 @@ class Session:
         keep_going: bool,
         progress: Progress | None = None,
         poll_s: float | None = None,
+        messages: bool = False,
     ) -> None:
         self.interrupted = False
         self._paths = input_list(captures)
         self._keep_going = keep_going
-        self._blocks = Blocks(self._paths, FLOW_COLUMNS, keep_going=keep_going, progress=progress, poll_s=poll_s)
-        self._flows = FlowTable()
+        self._messages = MessageRows() if messages else None
+        names = FLOW_COLUMNS + (KEY_COLUMNS if messages else ())
+        self._blocks = Blocks(self._paths, names, keep_going=keep_going, progress=progress, poll_s=poll_s)
+        self._flows = FlowTable(on_messages=self._messages)
 
     def __iter__(self) -> Iterator[int]:
         """Yields the number of RoCE packets of each block, 0 when nothing came within the poll time."""
@@ -313,10 +424,10 @@ class Session:
         """What is known now. With `final`, runs that are still open are ended."""
         if final:
             self._flows.finish()
-        tables = build_tables(self._flows, self._blocks.hosts.texts())
         blocks, flows = self._blocks, self._flows
         summary = capture_summary(blocks.files, blocks.tallies, flows, interrupted=self.interrupted)
-        return Analysis(summary, tables, FileSource(self._paths, self._keep_going))
+        tables = build_tables(flows, blocks.hosts.texts(), summary["last_time_ns"])
+        return Analysis(summary, tables, FileSource(self._paths, self._keep_going), self._messages)
 
 
 def _concatenate(frames: list[pd.DataFrame], wanted: Sequence[Column]) -> pd.DataFrame:

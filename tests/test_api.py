@@ -17,13 +17,24 @@ import zstandard
 
 import roce_dissect as rd
 from roce_dissect.capture import reader
-from roce_dissect.columns import CONNECTIONS, COUNTERS, EVENTS, HOSTS, PACKETS, STREAMS, TRACKED
+from roce_dissect.columns import (
+    CONNECTIONS,
+    COUNTERS,
+    EPISODES,
+    EVENTS,
+    HOSTS,
+    LATENCY,
+    MESSAGES,
+    PACKETS,
+    STREAMS,
+    TRACKED,
+)
 
 LOSS = "imp_loss1_write.server.pcap.gz"
 MIX = "rc_mix_ipv4_mtu1024.server.pcap.gz"
 CM = "cm_rping_ipv4.client.pcap.gz"
 
-TABLES = ("streams", "connections", "events", "hosts", "counters")
+TABLES = ("streams", "connections", "events", "episodes", "latency", "hosts", "counters")
 
 
 def same(one, other, *, but=()):
@@ -37,7 +48,13 @@ def same(one, other, *, but=()):
         assert left == right, name
 
 
-def same_analysis(one, other, *, but=("first_file", "last_file", "file")):
+#: Columns that tell files.
+FILES = ("file", "first_file", "last_file", "trigger_file", "cause_file", "most_file")
+#: And columns that tell frames.
+PLACES = (*FILES, "frame", "first_frame", "last_frame", "trigger_frame", "cause_frame", "most_frame")
+
+
+def same_analysis(one, other, *, but=FILES):
     for table in TABLES:
         same(getattr(one, table), getattr(other, table), but=but)
 
@@ -119,6 +136,8 @@ def test_tables_keep_the_contract(samples):
             ("streams", STREAMS),
             ("connections", CONNECTIONS),
             ("events", EVENTS),
+            ("episodes", EPISODES),
+            ("latency", LATENCY),
             ("hosts", HOSTS),
             ("counters", COUNTERS),
         ):
@@ -221,8 +240,8 @@ def test_rotated_files_in_any_order(samples, tmp_path, order):
     assert (together["file"].astype("int64") * size + together["frame"]).tolist() == packets["frame"].tolist()
     result = rd.analyze(given)
     same(result.counters, whole.counters)
-    same(result.streams, whole.streams, but=("first_file", "last_file", "first_frame", "last_frame"))
-    same(result.events, whole.events, but=("file", "last_file", "frame", "last_frame"))
+    for table in ("streams", "events", "episodes", "latency"):
+        same(getattr(result, table), getattr(whole, table), but=PLACES)
     assert [one["path"] for one in result.capture["files"]] == [str(path) for path in paths]
     assert result.capture["packets"] == whole.capture["packets"]
     assert result.capture["first_time_ns"] == whole.capture["first_time_ns"]
@@ -393,6 +412,124 @@ def test_repr_says_what_it_is(samples):
     assert repr(rd.analyze(samples / MIX)).startswith("<Analysis: 74 frames, 58 RoCE, 1 connections")
 
 
+# -- messages --------------------------------------------------------------------------------------------------------
+
+
+def test_messages(samples):
+    """The figures of the streams, message by message; read once, kept, and as many as the pieces hold."""
+    result = rd.analyze(samples / LOSS)
+    messages = result.messages
+    assert list(messages.columns) == list(MESSAGES)
+    assert messages.index.equals(pd.RangeIndex(len(messages)))
+    assert result.messages is messages
+    count = messages.groupby("stream").size()
+    complete = messages[messages["status"] == "complete"].groupby("stream").size()
+    for stream in result.streams.itertuples():
+        assert count.get(stream.stream, 0) == stream.messages
+        assert complete.get(stream.stream, 0) == stream.complete_messages
+    assert len(messages) > 0
+    same(pd.concat(result.iter_messages(), ignore_index=True), messages)
+
+
+def test_messages_of_a_connection(samples):
+    result = rd.analyze([samples / CM, samples / LOSS])
+    everything = result.messages
+    assert everything["connection"].nunique() > 1
+    for number in result.connections["connection"]:
+        pieces = list(result.iter_messages(number))
+        chosen = everything[everything["connection"] == number]
+        assert sum(map(len, pieces)) == len(chosen)
+        if pieces:
+            same(pd.concat(pieces), chosen)
+    with pytest.raises(rd.ArgumentError, match="no connection 99"):
+        result.iter_messages(99)
+
+
+@pytest.mark.parametrize("name", [LOSS, CM, "rc_mix_ipv6_mtu1024.client.pcap.gz", "ud_mix_ipv4.server.pcap.gz"])
+def test_messages_that_were_kept_are_those_that_are_read_again(name, samples):
+    kept = rd.analyze(samples / name, messages=True)
+    same(kept.messages, rd.analyze(samples / name).messages)
+    for number in kept.connections["connection"]:
+        one, other = ([*result.iter_messages(number)] for result in (kept, rd.analyze(samples / name)))
+        assert sum(map(len, one)) == sum(map(len, other))
+        if one:
+            same(pd.concat(one), pd.concat(other))
+
+
+def test_messages_that_were_kept_need_no_file(samples, tmp_path):
+    path = tmp_path / "gone.pcap.gz"
+    shutil.copy(samples / MIX, path)
+    kept, again = rd.analyze(path, messages=True), rd.analyze(path)
+    path.unlink()
+    assert len(kept.messages) > 0
+    with pytest.raises(rd.CaptureError, match=str(path)):
+        _ = again.messages
+
+
+def test_chunks_do_not_matter_to_messages(samples, monkeypatch):
+    expected = rd.analyze(samples / LOSS).messages
+    monkeypatch.setattr(reader, "_BUFFER_BYTES", 1 << 14)
+    result = rd.analyze(samples / LOSS)
+    assert len(list(result.iter_messages())) > 5
+    same(result.messages, expected)
+    same(rd.analyze(samples / LOSS, messages=True).messages, expected)
+
+
+def test_messages_of_what_can_be_read_only_once(samples, monkeypatch):
+    """Standard input, a file object: only what was kept."""
+    data = gzip.decompress((samples / MIX).read_bytes())
+    expected = rd.analyze(samples / MIX).messages
+    for given in ("-", io.BytesIO(data)):
+        for keep in (False, True):
+            monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(data)))
+            if not isinstance(given, str):
+                given.seek(0)
+            result = rd.analyze(given, messages=keep)
+            if keep:
+                same(result.messages, expected)
+                continue
+            with pytest.raises(rd.ArgumentError, match="only once"):
+                _ = result.messages
+            with pytest.raises(rd.ArgumentError, match="only once"):
+                result.iter_messages()
+
+
+def test_messages_of_several_files(samples, tmp_path):
+    """As of one: a message that begins in one file and is answered in the next."""
+    data = gzip.decompress((samples / LOSS).read_bytes())
+    paths = split(data, tmp_path, 4)
+    places = [f"{name}{what}" for name in ("", "last_", "answer_", "answer_first_") for what in ("file", "frame")]
+    whole, result = rd.analyze(samples / LOSS).messages, rd.analyze(paths).messages
+    same(result, whole, but=places)
+    assert (result["file"] != result["answer_file"]).any()
+    size = -(-len(records(data)) // 4)
+    for name in ("", "last_", "answer_"):
+        total = result[f"{name}file"].astype("Int64") * size + result[f"{name}frame"].astype("Int64")
+        assert total.tolist() == whole[f"{name}frame"].tolist()
+
+
+def test_messages_of_nothing(samples):
+    """No frame, no RoCE, no packet: no message, and all columns in their dtypes."""
+    data = gzip.decompress((samples / MIX).read_bytes())
+    others = [(time, raw) for time, raw in records(data) if raw[16 + 36 : 16 + 38] != b"\x12\xb7"]
+    full = rd.analyze(samples / MIX).messages
+    results = [rd.analyze(io.BytesIO(given), messages=True) for given in (data[:24], rewritten(data, others))]
+    for result in (*results, rd.track(rd.read_packets(samples / MIX).head(0))):
+        assert len(result.messages) == 0
+        assert result.messages.dtypes.equals(full.dtypes)
+        assert list(result.iter_messages()) == []
+
+
+def test_messages_of_a_file_that_has_grown(samples, tmp_path):
+    """It is read once more: streams that came since belong to no connection of this analysis."""
+    path = tmp_path / "growing.pcap"
+    path.write_bytes(gzip.decompress((samples / MIX).read_bytes()))
+    result = rd.analyze(path)
+    with path.open("ab") as file:
+        file.write(gzip.decompress((samples / LOSS).read_bytes())[24:])
+    assert set(result.messages["connection"]) == {0, 1}
+
+
 # -- track -----------------------------------------------------------------------------------------------------------
 
 
@@ -406,6 +543,32 @@ def test_track_equals_analyze(name, samples):
     same(tracked.packets(), packets)
     bare = packets.drop(columns=list(TRACKED))
     same(rd.track(bare).packets()[list(TRACKED)], packets[list(TRACKED)])
+    same(tracked.messages, result.messages)
+
+
+KEYS = ["va", "r_key", "imm_data", "inv_r_key"]
+
+
+def test_track_of_keys(samples):
+    """Addresses and keys of messages come from the DataFrame's columns, whatever its index."""
+    packets = rd.read_packets(samples / MIX)
+    packets.index = packets.index[::-1]
+    messages = rd.track(packets).messages
+    assert messages[["va", "r_key", "imm_data"]].notna().any().all()
+    writes = packets[packets["operation"].isin(["RC WRITE ONLY", "RC WRITE FIRST"])].set_index("frame")
+    messages = messages[messages["verb"].isin(["write", "write_imm"])].set_index("frame")
+    assert len(messages) > 0
+    for name in ("va", "r_key", "dma_len"):
+        assert messages[name].tolist() == writes.loc[messages.index, name].tolist()
+
+
+@pytest.mark.parametrize("dropped", [KEYS, [*KEYS, "present"]])
+def test_track_without_keys(samples, dropped):
+    """Columns that the DataFrame lacks are missing in its messages, and all else is as with them."""
+    packets = rd.read_packets(samples / MIX)
+    without = rd.track(packets.drop(columns=dropped)).messages
+    same(without, rd.track(packets).messages, but=KEYS)
+    assert without[KEYS].isna().all(axis=None)
 
 
 def test_track_of_a_choice(samples):

@@ -18,9 +18,18 @@ from roce_dissect.columns import FILE_SHIFT, FRAME_MASK, PACKETS, TRACKED, Colum
 from roce_dissect.decode.blocks import Blocks, FileSummary
 from roce_dissect.decode.hosts import HostTable
 from roce_dissect.errors import ArgumentError
-from roce_dissect.flows.flow_table import FLOW_COLUMNS, FlowTable, Verdicts
+from roce_dissect.flows.flow_table import FLOW_COLUMNS, KEY_COLUMNS, FlowTable, Verdicts
 
-__all__ = ["Captures", "FileSource", "FrameSource", "PacketSession", "PacketSource", "Progress", "input_list"]
+__all__ = [
+    "Captures",
+    "FileSource",
+    "FrameSource",
+    "MessageRows",
+    "PacketSession",
+    "PacketSource",
+    "Progress",
+    "input_list",
+]
 
 #: One capture or several: paths, ``-`` for standard input, or a binary file object.
 Captures = str | os.PathLike[str] | BinaryIO | Sequence[str | os.PathLike[str]] | list[str | BinaryIO]
@@ -133,6 +142,29 @@ class PacketSource:
         """DataFrames of the wanted columns, of all packets or of some streams."""
         raise NotImplementedError
 
+    def message_rows(self) -> Iterator[np.ndarray]:
+        """The tracker's rows of messages, int64[n, MESSAGE_WORDS], as they end."""
+        raise NotImplementedError
+
+
+class MessageRows:
+    """Collects rows of messages that ended, for a `FlowTable`."""
+
+    def __init__(self) -> None:
+        self._pieces: list[np.ndarray] = []
+
+    def __call__(self, rows: np.ndarray) -> None:
+        self._pieces.append(rows.copy())
+
+    def take(self) -> Iterator[np.ndarray]:
+        """What came since the last call."""
+        pieces, self._pieces = self._pieces, []
+        return iter(pieces)
+
+    def __iter__(self) -> Iterator[np.ndarray]:
+        """All that was not taken."""
+        return iter(self._pieces)
+
 
 class FileSource(PacketSource):
     """Packets of files, which are read once more each time.
@@ -150,9 +182,37 @@ class FileSource(PacketSource):
         self._keep_going = keep_going
 
     def frames(self, wanted: Sequence[Column], streams: np.ndarray | None) -> Iterator[pd.DataFrame]:
-        if any(not isinstance(path, str) or path == "-" for path in self._paths):
-            raise ArgumentError("standard input and file objects can be read only once: to get packets, analyse a file")
+        self._demand_files("packets")
         return iter(PacketSession(self._paths, wanted, keep_going=self._keep_going, streams=streams))
+
+    def message_rows(self) -> Iterator[np.ndarray]:
+        self._demand_files("messages")
+        return self._read_messages()
+
+    def _read_messages(self) -> Iterator[np.ndarray]:
+        rows = MessageRows()
+        flows = FlowTable(on_messages=rows)
+        for block in Blocks(self._paths, FLOW_COLUMNS + KEY_COLUMNS, keep_going=self._keep_going):
+            flows.feed(block.columns, block.rows, block.messages)
+            yield from rows.take()
+        flows.finish()
+        yield from rows.take()
+
+    def _demand_files(self, what: str) -> None:
+        if any(not isinstance(path, str) or path == "-" for path in self._paths):
+            raise ArgumentError(f"standard input and file objects can be read only once: to get {what}, analyse a file")
+
+
+#: Headers whose presence a DataFrame tells by a column that is not missing.
+_TOLD_BY_COLUMN = (
+    layout.HAS_AETH,
+    layout.HAS_RETH,
+    layout.HAS_DETH,
+    layout.HAS_ICRC,
+    layout.HAS_IPV4,
+    layout.HAS_IMMDT,
+    layout.HAS_IETH,
+)
 
 
 class FrameSource(PacketSource):
@@ -216,6 +276,15 @@ class FrameSource(PacketSource):
             names = [column.name for column in wanted if column.name in both.columns]
             yield both[names]
 
+    def message_rows(self) -> Iterator[np.ndarray]:
+        rows = MessageRows()
+        flows = FlowTable(on_messages=rows)
+        for columns, count, bad in self.blocks():
+            flows.feed(columns, count, bad_icrc=bad)
+            yield from rows.take()
+        flows.finish()
+        yield from rows.take()
+
     def capture(self, flows: FlowTable) -> dict[str, Any]:
         """A capture summary for packets that came from no file."""
         times = self._columns["time_ns"]
@@ -232,12 +301,15 @@ class FrameSource(PacketSource):
         count = len(packets)
         columns: dict[str, np.ndarray] = {}
         present = np.full(count, layout.HAS_BTH, np.uint32)
-        for name in FLOW_COLUMNS:
+        untold = np.uint32(0)  # headers of which the DataFrame lacks the column that tells their value
+        keys = KEY_COLUMNS if all(name in packets.columns for name in KEY_COLUMNS) else ()
+        for name in FLOW_COLUMNS + keys:
             if name in ("frame_key", "present"):
                 continue
             column = PACKETS[name]
             dtype = np.dtype("uint32" if column.dtype == "address" else column.dtype)
             if name not in packets.columns:
+                untold |= np.uint32(column.needs if column.needs in _TOLD_BY_COLUMN else 0)
                 columns[name] = np.zeros(count, dtype) if name != "version" else np.full(count, 2, dtype)
                 continue
             given = packets[name]
@@ -248,14 +320,14 @@ class FrameSource(PacketSource):
             if column.terms is not None and not pd.api.types.is_numeric_dtype(given.dtype):
                 given = _term_numbers(given, column.terms, name)
             columns[name] = _integers(given, dtype, name, None if column.field is None else column.field[2])
-            for bit in (layout.HAS_AETH, layout.HAS_RETH, layout.HAS_DETH, layout.HAS_ICRC, layout.HAS_IPV4):
+            for bit in _TOLD_BY_COLUMN:
                 if column.needs == bit:
                     present[there] |= np.uint32(bit)
             if name in self._REQUIRED:
                 present[~there] &= ~np.uint32(layout.HAS_BTH)
         columns["present"] = present
         if "present" in packets.columns:
-            columns["present"] = _integers(packets["present"], np.dtype(np.uint32), "present")
+            columns["present"] = _integers(packets["present"], np.dtype(np.uint32), "present") & ~untold
         file = (
             _integers(packets["file"], np.dtype(np.int64), "file", (1 << 16) - 1, 0) if "file" in packets.columns else 0
         )

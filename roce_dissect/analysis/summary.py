@@ -71,6 +71,7 @@ def capture_summary(
         "untracked_packets": flows.untracked,
         "twin_packets": flows.twins,
         "cut_answers": flows.cut_answers,
+        "unfollowed_messages": flows.unfollowed,
         "events_left_out": flows.events_left_out + flows.handshakes.left_out,
     }
 

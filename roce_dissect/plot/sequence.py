@@ -249,7 +249,7 @@ def _figures(space: Space, row: pd.Series, both: bool) -> str:
         parts.append(units.plural(responses, "READ response") + f" of {responder}")
     way = "a_to_b" if mine_is_a else "b_to_a"
     if int(row[f"{way}_stall_ns"]) > 0:
-        runs = units.plural(int(row[f"{way}_resend_runs"]), "resend run")
+        runs = units.plural(int(row[f"{way}_episodes"]), "resend episode")
         parts.append(f"stalled for {units.duration(int(row[f'{way}_stall_ns']))} in {runs}")
     if not space.acked.count and row["transport"] == "RC":
         parts.append("no answer was captured")

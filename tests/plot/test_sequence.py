@@ -78,7 +78,7 @@ def test_the_stall_shaded_is_the_stall_of_the_table(sample):
 def test_title_and_axes_say_what_they_show(sample):
     ax = sample("imp_loss1_write.server").plot.sequence()
     assert ax.get_title(loc="left") == "Connection 1: 192.168.100.2 QP 0x30 ↔ 192.168.100.1 QP 0x30 (RC)"
-    assert "1,486 requests of 192.168.100.2 QP 0x30, stalled for 95.9 ms in 9 resend runs" in [
+    assert "1,486 requests of 192.168.100.2 QP 0x30, stalled for 95.9 ms in 10 resend episodes" in [
         t.get_text() for t in ax.texts
     ]
     assert ax.get_xlabel() == "time since 2026-11-29 13:05:04.324531 UTC (ms)"

@@ -1,0 +1,179 @@
+"""How far a capture can be trusted: every reason, and what is no reason."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+import roce_dissect as rd
+from roce_dissect.analysis.trust import LEVELS, is_doubled, trust_statement
+
+HEALTHY = [
+    "rc_mix_ipv4_mtu1024.server.pcap.gz", "rc_mix_ipv6_mtu1024.client.pcap.gz", "cm_rping_ipv4.client.pcap.gz",
+    "rc_psn_wrap.client.pcap.gz", "rc_psn_wrap_read.server.pcap.gz", "fmt_dumpcap.pcapng.gz",
+    "fmt_nsec_snap80.pcap.gz", "ecn_red_ce.server.pcap.gz", "uc_mix_ipv4.client.pcap.gz", "ud_mix_ipv4.server.pcap.gz",
+]  # fmt: skip
+#: Lossy networks whose captures lack nothing.
+LOSSY = ["imp_loss1_write.server.pcap.gz", "imp_loss1_write.client.pcap.gz", "imp_dup5.server.pcap.gz"]
+
+
+def capture(**changes):
+    plain = {
+        "files": [{"error": None, "frames": 1000, "truncated": False}], "roce_packets": 1000, "interrupted": False,
+        "twin_packets": 0, "cut_answers": 0, "foreign_packets": 0, "untracked_packets": 0, "unfollowed_messages": 0,
+        "events_left_out": 0, "sliced_packets": 0,
+    }  # fmt: skip
+    return plain | changes
+
+
+def streams(**changes):
+    return pd.DataFrame({"requests": [500, 0], "responses": [0, 500], "unseen_packets": [0, 0]} | changes)
+
+
+def connections(count=1, **changes):
+    plain = {
+        "transport": "RC", "paired_by": "cm", "a_to_b_stream": 0, "b_to_a_stream": 1, "a_to_b_packets": 500,
+        "b_to_a_packets": 500,
+    }  # fmt: skip
+    return pd.DataFrame([plain] * (count - 1) + [plain | changes])
+
+
+def told(capture=None, streams_=None, connections_=None):
+    return trust_statement(
+        capture or globals()["capture"](),
+        streams() if streams_ is None else streams_,
+        connections() if connections_ is None else connections_,
+    )
+
+
+@pytest.mark.parametrize("name", HEALTHY + LOSSY)
+def test_complete_captures_are_good(samples, name):
+    result = rd.analyze(samples / name)
+    statement = trust_statement(result.capture, result.streams, result.connections)
+    assert statement["level"] == "good", statement
+
+
+def test_a_capture_without_fault_has_but_the_icrc():
+    assert told() == {
+        "level": "good",
+        "reasons": [
+            {
+                "reason": "icrc_not_verified",
+                "count": 1000,
+                "text": "ICRCs are not verified: a damaged packet counts as a good one",
+            }
+        ],
+    }
+
+
+@pytest.mark.parametrize(
+    ("changes", "code", "level", "text"),
+    [
+        ({"cut_answers": 1}, "cut_answers", "limited", "1 answer cut before the AETH: ACK or NAK is not known"),
+        ({"cut_answers": 50}, "cut_answers", "poor", "50 answers cut before the AETH: ACK or NAK is not known"),
+        (
+            {"sliced_packets": 900}, "sliced_packets", "good",
+            "900 frames cut by the snap length: payload sizes are taken from their headers",
+        ),
+        (
+            {"twin_packets": 500}, "doubled_frames", "poor",
+            "500 of 500 requests are here twice: the second ones count as sent again",
+        ),
+        (
+            {"untracked_packets": 1}, "untracked_packets", "limited",
+            "1 packet of streams beyond the limit of the tables",
+        ),
+        (
+            {"untracked_packets": 10}, "untracked_packets", "poor",
+            "10 packets of streams beyond the limit of the tables",
+        ),
+        ({"unfollowed_messages": 3}, "unfollowed_messages", "limited", "3 messages not followed: too many at once"),
+        (
+            {"events_left_out": 3}, "events_left_out", "limited",
+            "3 events beyond the limit of the table; counters are exact",
+        ),
+        (
+            {"foreign_packets": 9}, "foreign_packets", "good",
+            "9 frames on RoCE's port or Ethertype not judged: no RoCE, damaged, or cut too short",
+        ),
+        (
+            {"foreign_packets": 10}, "foreign_packets", "limited",
+            "10 frames on RoCE's port or Ethertype not judged: no RoCE, damaged, or cut too short",
+        ),
+        (
+            {"foreign_packets": 1000}, "foreign_packets", "poor",
+            "1,000 frames on RoCE's port or Ethertype not judged: no RoCE, damaged, or cut too short",
+        ),
+        ({"interrupted": True}, "interrupted", "limited", "interrupted: this is what was read up to then"),
+        (
+            {"files": [{"error": "x", "frames": 5, "truncated": False}]}, "broken_files", "limited",
+            "1 file breaks off: what came after is not in here",
+        ),
+        (
+            {"files": [{"error": "x", "frames": 0, "truncated": False}] * 2}, "unread_files", "limited",
+            "2 files could not be read at all",
+        ),
+        (
+            {"files": [{"error": None, "frames": 5, "truncated": True}]}, "unfinished_files", "good",
+            "the last record of 1 file is unfinished (a capture still being written?)",
+        ),
+    ],
+)  # fmt: skip
+def test_reasons_of_the_capture(changes, code, level, text):
+    statement = told(capture(**changes))
+    assert statement["level"] == level
+    assert [reason["text"] for reason in statement["reasons"] if reason["reason"] == code] == [text]
+
+
+@pytest.mark.parametrize(("unseen", "level"), [(1, "limited"), (5, "limited"), (6, "poor")])
+def test_unseen_packets(unseen, level):
+    """Of 500 requests that passed; six more are more than one in a hundred of all."""
+    statement = told(streams_=streams(unseen_packets=[unseen, 0]))
+    assert statement["level"] == level
+    assert statement["reasons"][0]["count"] == unseen
+    assert "that their receivers have" in statement["reasons"][0]["text"]
+
+
+@pytest.mark.parametrize(
+    ("of_all", "level"), [(1, "poor"), (2, "poor"), (3, "limited"), (100, "limited"), (101, "good")]
+)
+def test_one_sided_connections(of_all, level):
+    statement = told(connections_=connections(of_all, b_to_a_stream=-1, b_to_a_packets=0, paired_by="none"))
+    assert statement["level"] == level
+    texts = [reason["text"] for reason in statement["reasons"] if reason["reason"] == "one_sided"]
+    assert texts == ["1 connection seen in one direction only: what the other end made of it is a guess"]
+
+
+@pytest.mark.parametrize(("evidence", "level"), [("only", "limited"), ("udp_sport", "limited"), ("psn", "good")])
+def test_weak_pairing(evidence, level):
+    statement = told(connections_=connections(paired_by=evidence))
+    assert statement["level"] == level
+    codes = [reason["reason"] for reason in statement["reasons"]]
+    assert ("weakly_paired" in codes) == (level == "limited")
+    assert "no_handshake" in codes
+
+
+def test_what_cannot_be_one_sided_is_not():
+    assert told(connections_=connections(transport="UC", b_to_a_stream=-1, b_to_a_packets=0))["level"] == "good"
+    alone = connections(a_to_b_stream=-1, b_to_a_stream=-1, a_to_b_packets=0, b_to_a_packets=0)  # refused by the CM
+    assert told(connections_=alone)["level"] == "good"
+
+
+def test_the_gravest_comes_first():
+    statement = told(capture(cut_answers=1, twin_packets=500, sliced_packets=1))
+    assert [reason["reason"] for reason in statement["reasons"]] == [
+        "doubled_frames", "cut_answers", "sliced_packets", "icrc_not_verified",
+    ]  # fmt: skip
+    assert statement["level"] == LEVELS[-1]
+
+
+def test_nothing_at_all():
+    empty = told(capture(roce_packets=0), streams().iloc[:0], connections().iloc[:0])
+    assert empty == {"level": "good", "reasons": []}
+
+
+@pytest.mark.parametrize(
+    ("twins", "requests", "doubled"), [(9, 9, False), (10, 40, True), (24, 100, False), (25, 100, True)]
+)
+def test_what_counts_as_doubled(twins, requests, doubled):
+    assert is_doubled(capture(twin_packets=twins), requests) is doubled
