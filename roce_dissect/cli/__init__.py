@@ -15,6 +15,9 @@ __all__ = ["main"]
 #: Command name: short help, so that the list of commands needs none of their modules.
 COMMANDS = {
     "analyze": "Say what happened in a capture, with the frames that prove it.",
+    "connections": "List all connections, or tell everything about one.",
+    "messages": "Print one line per message (verb), with status and latency.",
+    "events": "Print one line per event: losses, resends and their causes, marks, set-up.",
     "packets": "Print one line per RoCE packet, with verdicts.",
     "plot": "Draw a connection's sequence numbers, or goodput over time.",
     "live": "Watch an interface: the tables of analyze, refreshed.",

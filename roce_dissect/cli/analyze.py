@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from roce_dissect.cli.common import INTERRUPTED, POLL_S, Interrupt, report_files
+from roce_dissect.cli.common import UNREADABLE, Interrupt, complain
+from roce_dissect.cli.reading import end_status, holds_something, read_captures
 
 if TYPE_CHECKING:
     from roce_dissect.api import Analysis
 
-__all__ = ["command", "holds_something", "print_analysis"]
+__all__ = ["command", "print_analysis"]
 
 
 @click.command("analyze")
@@ -21,40 +22,36 @@ __all__ = ["command", "holds_something", "print_analysis"]
     "--top", type=click.IntRange(0), default=20, show_default=True, help="Show at most this many connections and hosts."
 )
 @click.option("--events", type=click.IntRange(0), default=20, show_default=True, help="Show at most this many events.")
-def command(files: tuple[str, ...], form: str, top: int, events: int) -> int:
+@click.option(
+    "--counters",
+    multiple=True,
+    metavar="[ADDRESS=]FILE",
+    help="A host's own counters to hold against the capture: what ethtool -S, rdma statistic or sysfs print; twice for "
+    "a host: before, after. See docs/counters.md.",
+)
+def command(files: tuple[str, ...], form: str, top: int, events: int, counters: tuple[str, ...]) -> int:
     """Say what happened in a capture, with the frames that prove it.
 
     Several FILEs are one capture in time order, as mergecap would join them; - is standard input. The connections with
     most stall come first. --top and --events are for the text; json always holds everything.
     """
-    from roce_dissect.api import Session
+    from roce_dissect.cli.counters import compare_hosts, print_comparison, read_hosts
     from roce_dissect.cli.forms import warn_if_slow
-    from roce_dissect.cli.progress import ReadingBar
 
+    hosts = read_hosts(counters)
     warn_if_slow()
-    with Interrupt() as interrupt, ReadingBar() as bar:
-
-        def progress(done: int, total: int | None) -> None:
-            bar(done, total)
-            interrupt.look()
-
-        session = Session(list(files), keep_going=True, progress=progress, poll_s=POLL_S)
-        try:
-            for _ in interrupt.through(session):
-                pass
-        except KeyboardInterrupt:
-            interrupt.wanted = True
-        session.interrupted = interrupt.wanted
-        result = session.analysis()
+    with Interrupt() as interrupt:
+        result = read_captures(files, interrupt)
+    complaints = compare_hosts(result, hosts) if holds_something(result) else []
     if form == "json" or holds_something(result):
         print_analysis(result, form, top, events)
-    status = report_files(result.capture["files"])
-    return INTERRUPTED if session.interrupted else status
-
-
-def holds_something(result: Analysis) -> bool:
-    """Whether anything could be read; else there is nothing to say beside the errors."""
-    return any(one["error"] is None or one["frames"] for one in result.capture["files"])
+        if form == "text":
+            print_comparison(result, hosts)
+    status = end_status(result)
+    for complaint in complaints:
+        complain(complaint)
+        status = max(status, UNREADABLE)  # interrupted stays interrupted
+    return status
 
 
 def print_analysis(result: Analysis, form: str, top: int, events: int, filters: bool = True) -> None:

@@ -1,140 +1,106 @@
-"""The table of connections: which ones to show, and their cells."""
+"""``roce-dissect connections``: all connections, or everything about one."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+import sys
+from typing import TYPE_CHECKING
 
-from roce_dissect.units import count, duration, size
+import click
+
+from roce_dissect.cli.common import Interrupt
+from roce_dissect.cli.reading import end_status, holds_something, known_connection, read_captures
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from roce_dissect.api import Analysis
 
-__all__ = ["FIGURES", "TROUBLE", "ConnectionRow", "connection_rows", "end_text"]
+__all__ = ["command"]
 
-#: Headings of the figures, in order.
-FIGURES = (
-    "packets",
-    "new data a>b",
-    "new data b>a",
-    "gaps/missing",
-    "resent/late",
-    "NAK/RNR",
-    "CNP/CE",
-    "copies",
-    "stall",
+#: What to sort by: columns of the connections table; of figures per direction, the sum. Most comes first, save for
+#: numbers and times.
+SORTS = {
+    "stall": ("stall_ns", "resent_packets"),
+    "resent": ("resent_packets", "stall_ns"),
+    "episodes": ("episodes", "stall_ns"),
+    "packets": ("packets",),
+    "bytes": ("bytes",),
+    "data": ("goodput_bytes",),
+    "messages": ("messages",),
+    "idle": ("idle_ns",),
+    "first": ("connection",),
+    "last": ("last_time_ns",),
+}
+_ASCENDING = ("first", "last")
+
+
+@click.command("connections")
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.option(
+    "--sort",
+    type=click.Choice(list(SORTS)),
+    default="stall",
+    show_default=True,
+    help="What most of comes first; first, last: in the order of the first or last frames.",
 )
-#: Figures of a direction of which any but 0 is trouble.
-TROUBLE = ("missing_packets", "late_packets", "resent_packets", "copies", "naks", "rnr_naks", "response_gaps")
-_NOTHING = "-"
-#: Evidence that needs a word, unlike a handshake or PSNs that fit.
-_WEAK = {"only": "elimination", "udp_sport": "UDP source port"}
+@click.option("--count", "most", type=click.IntRange(1), metavar="N", help="At most N connections; default: all.")
+@click.option("--connection", type=click.IntRange(1), metavar="N", help="Everything about one.")
+@click.option("--format", "form", type=click.Choice(["text", "json", "csv"]), default="text", show_default=True)
+def command(files: tuple[str, ...], sort: str, most: int | None, connection: int | None, form: str) -> int:
+    """List all connections, or tell everything about one.
 
-
-@dataclass(frozen=True, slots=True)
-class ConnectionRow:
-    """One connection as it is printed.
-
-    Attributes
-    ----------
-    record : dict
-        The row of the connections table, missing values as None.
-    number : int
-        Its number.
-    ends : (str, str)
-        ``address:QP`` of a and b.
-    figures : list of str
-        Cells under `FIGURES`; ``-`` where there is nothing.
-    notes : str
-        What else is to be said.
-    troubled : bool
-        Something is missing, repeated or refused.
+    One line each: how it ended within the capture (open: it did not), what it carried, how often its senders went back
+    and why, time without progress (stall) and time with nothing to do (idle), and which end the capture point is near.
+    json and csv have the connections of docs/json.md; csv has their figures as a_to_b_... and b_to_a_....
     """
+    from roce_dissect.cli.forms import warn_if_slow
 
-    record: dict[str, Any]
-    number: int
-    ends: tuple[str, str]
-    transport: str
-    figures: list[str]
-    notes: str
-    troubled: bool = field(default=False)
+    warn_if_slow()
+    with Interrupt() as interrupt:
+        result = read_captures(files, interrupt)
+    if holds_something(result) and known_connection(result, connection):
+        table = _chosen(result, sort, most, connection)
+        sys.stdout.write(_text(result, table, connection) if form == "text" else _other(table, form))
+    return end_status(result)
 
 
-def connection_rows(result: Analysis, top: int) -> list[ConnectionRow]:
-    """The connections with most stall, then most resends, then the order of their first frames."""
+def _chosen(result: Analysis, sort: str, most: int | None, connection: int | None) -> pd.DataFrame:
     table = result.connections
-    ordered = table.sort_values(["stall_ns", "resent_packets"], ascending=False, kind="stable").head(top)
-    refused = set(result.events.loc[result.events["kind"] == "cm_rej", "connection"].tolist())
-    ended = set(result.streams.loc[result.streams["qp_error"], "connection"].tolist())
-    plain = ordered.astype(object).where(ordered.notna(), None)
-    return [_row(record, refused, ended) for record in plain.to_dict("records")]
+    if connection is not None:
+        return table[table["connection"] == connection]
+    keys = {
+        str(number): table[name] if name in table else table[f"a_to_b_{name}"] + table[f"b_to_a_{name}"]
+        for number, name in enumerate(SORTS[sort])
+    }
+    ordered = table[[]].assign(**keys).sort_values(list(keys), ascending=sort in _ASCENDING, kind="stable")
+    chosen = ordered.index if most is None else ordered.index[:most]
+    return table.loc[chosen]
 
 
-def end_text(record: dict[str, Any], end: str) -> str:
-    """Address and QP of an end: ``192.168.0.1:0x11``, ``[fd00::1]:0x11``; ``?`` where the QP is not known."""
-    address, qp = record[f"{end}_address"], record[f"{end}_qp"]
-    return f"{f'[{address}]' if ':' in address else address}:{'?' if qp is None else f'{int(qp):#x}'}"
+def _other(table: pd.DataFrame, form: str) -> str:
+    if form == "csv":
+        from roce_dissect.cli.table_lines import csv_lines, heading_line
+
+        return heading_line(list(table.columns)) + csv_lines(table)
+    import json
+
+    from roce_dissect.analysis.records import connection_records
+
+    return json.dumps(connection_records(table), allow_nan=False) + "\n"
 
 
-def _row(record: dict[str, Any], refused: set[int], ended: set[int]) -> ConnectionRow:
-    number = int(record["connection"])
+def _text(result: Analysis, table: pd.DataFrame, connection: int | None) -> str:
+    from roce_dissect.cli.aligned import output_width
 
-    def both(name: str) -> int:
-        return int(record[f"a_to_b_{name}"]) + int(record[f"b_to_a_{name}"])
+    width = output_width()
+    if connection is not None:
+        from roce_dissect.cli.connection_detail import detail_lines
 
-    return ConnectionRow(
-        record,
-        number,
-        (end_text(record, "a"), end_text(record, "b")),
-        record["transport"],
-        [
-            _number(both("packets")),
-            _amount(int(record["a_to_b_goodput_bytes"])),
-            _amount(int(record["b_to_a_goodput_bytes"])),
-            _pair(both("gaps"), both("missing_packets")),
-            _pair(both("resent_packets"), both("late_packets")),
-            _pair(both("naks"), both("rnr_naks")),
-            _pair(both("cnps"), both("ce_packets")),
-            _number(both("copies")),
-            duration(both("stall_ns")) if both("stall_ns") else _NOTHING,
-        ],
-        _notes(record, number in refused, number in ended),
-        any(both(name) for name in TROUBLE) or number in refused or number in ended,
-    )
+        lines = detail_lines(result, connection, width)
+    else:
+        from roce_dissect.cli.connection_list import list_lines
 
+        lines = list_lines(result, table, width)
+    from roce_dissect.cli.aligned import written
 
-def _number(value: int) -> str:
-    return count(value) if value else _NOTHING
-
-
-def _amount(octets: int) -> str:
-    return size(octets) if octets else _NOTHING
-
-
-def _pair(one: int, other: int) -> str:
-    return f"{count(one)}/{count(other)}" if one or other else _NOTHING
-
-
-def _notes(record: dict[str, Any], refused: bool, ended: bool) -> str:
-    notes = []
-    if refused:
-        notes.append("refused")
-    if ended:
-        notes.append("ended by NAK")
-    packets = [int(record[f"{way}_packets"]) for way in ("a_to_b", "b_to_a")]
-    if sum(packets) == 0 and not refused:
-        notes.append("CM only")
-    elif record["transport"] == "RC" and sum(packets) and min(packets) == 0:
-        requests = int(record["a_to_b_requests"]) + int(record["b_to_a_requests"])
-        notes.append("no answer seen" if requests else "answers only")
-    if record["paired_by"] in _WEAK:
-        notes.append(f"paired by {_WEAK[record['paired_by']]} ({record['confidence']:g})")
-    if int(record["life"]) > 1:
-        notes.append(f"life {record['life']}")
-    response_gaps = int(record["a_to_b_response_gaps"]) + int(record["b_to_a_response_gaps"])
-    if response_gaps:
-        notes.append(f"{count(response_gaps)} READ responses missing")
-    unseen = int(record["a_to_b_unseen_packets"]) + int(record["b_to_a_unseen_packets"])
-    if unseen:
-        notes.append(f"capture lacks {count(unseen)}")
-    return ", ".join(notes)
+    return written(lines)

@@ -1,14 +1,13 @@
-"""Which events are worth reading, and what to say of them."""
+"""Which events are worth a line of the report."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from roce_dissect.spec.aeth import FATAL_NAKS, syndrome_name
-from roce_dissect.spec.cm import reject_reason_name
-from roce_dissect.terms import EventKind
-from roce_dissect.units import count, duration, plural
+from roce_dissect.cli.event_words import CM_STEPS, EventWords
+from roce_dissect.cli.places import spans_of
+from roce_dissect.spec.aeth import FATAL_NAKS
 
 if TYPE_CHECKING:
     import numpy as np
@@ -16,15 +15,14 @@ if TYPE_CHECKING:
 
     from roce_dissect.api import Analysis
 
-__all__ = ["CM_STEPS", "Happening", "happenings"]
-
-#: Kinds of the connection manager's messages, in the order of a connection's life.
-CM_STEPS = tuple(kind.name.lower() for kind in EventKind if kind.name.startswith("CM_"))
+__all__ = ["Happening", "happenings"]
 
 #: Kinds that are part of an ordinary connection's life: no line of their own.
 _ORDINARY = tuple(step for step in CM_STEPS if step != "cm_rej")
 #: Kinds of which one that repeats with the same PSN, value and stream is one line.
 _REPEATING = ("nak", "rnr_nak")
+#: Triggers of which retries in a row at the same PSN are one line.
+_RETRIED = ("rnr_nak", "timeout", "adaptive_timeout")
 #: What comes first when not all can be shown; fatal NAKs before all.
 _ORDER = ("cm_rej", "resend", "gap", "unseen", "new_life", "rnr_nak", "nak", "cnp", "ce")
 #: By what the events of a kind are ranked among themselves.
@@ -48,7 +46,8 @@ class Happening:
     kind : str
         As in the events table.
     spans : list of (int, int, int)
-        File, first and last frame, once for each repetition (some, when there are many) and each file.
+        File, first and last frame, once for each repetition (some, when there are many) and each file; of fatal NAKs
+        the refused request, too.
     text : str
         What happened, beginning with the frames.
     """
@@ -64,37 +63,57 @@ class Happening:
 def happenings(result: Analysis, most: int) -> tuple[list[Happening], int]:
     """The events worth reading, at most `most`, in time order; and how many there are in all.
 
-    When there are more, fatal NAKs and refused connections come first, then the runs with most stall, gaps and the
+    When there are more, fatal NAKs and refused connections come first, then the episodes with most stall, gaps and the
     rest; no kind takes more than half of the lines while others wait.
     """
     import numpy as np
 
-    events = result.events[~result.events["kind"].isin(_ORDINARY)].reset_index(drop=True)
+    from roce_dissect.cli.event_table import events_with_episodes, records
+
+    events = events_with_episodes(result)
+    events = events[~events["kind"].isin(_ORDINARY)].reset_index(drop=True)
     if events.empty:
         return [], 0
     leaders, members = _repetitions(events)
-    lines = events.loc[leaders]
+    stalls = events["stall_ns"].to_numpy("int64")
+    lines = events.loc[leaders].assign(stall_ns=[stalls[members[leader]].sum() for leader in leaders])
     chosen = _choose(lines, np.array([len(members[leader]) for leader in leaders]), most)
-    directions = _directions(result)
+    words = EventWords(result)
     lengths = [one["frames"] for one in result.capture["files"]]
-    picked = [leaders[position] for position in chosen]
-    records = events.loc[picked].astype(object).to_dict("records")
-    found = []
-    for leader, record in zip(picked, records, strict=True):
-        places = events.loc[members[leader], ["file", "frame", "last_file", "last_frame"]].to_numpy("int64").tolist()
-        found.append(_happening(record, places, directions, lengths))
+    found = [_happening(records(events.loc[members[leaders[at]]]), words, lengths) for at in chosen]
     return sorted(found, key=lambda one: (one.time_ns, one.spans[0])), len(leaders)
 
 
 def _repetitions(events: pd.DataFrame) -> tuple[list[int], dict[int, list[int]]]:
     """First rows of the lines, and the rows of each."""
-    repeating = events["kind"].isin(_REPEATING)
+    chain = _retries(events)
+    repeating = events["kind"].isin(_REPEATING) | (chain > 0)
     members: dict[int, list[int]] = {int(row): [int(row)] for row in events.index[~repeating]}
-    some = events[repeating]
-    for rows in some.groupby(["kind", "file", "stream", "psn", "value"], sort=False).indices.values():
+    some = events.loc[repeating, ["kind", "file", "stream", "psn", "value"]].assign(chain=chain[repeating])
+    some.loc[some["chain"] > 0, ["file", "value"]] = 0  # retries may go on in the next file
+    for rows in some.groupby(["kind", "file", "stream", "psn", "value", "chain"], sort=False).indices.values():
         at = some.index[rows].tolist()
         members[at[0]] = at
     return sorted(members), members
+
+
+def _retries(events: pd.DataFrame) -> pd.Series:
+    """For each event the number of its chain of retries with one cause at one PSN, 0: it stands alone."""
+    import pandas as pd
+
+    chain = pd.Series(0, index=events.index)
+    resends = events.loc[events["kind"] == "resend", ["stream", "psn", "retry", "trigger"]]
+    if resends.empty:
+        return chain
+    former = resends.groupby("stream").shift()
+    goes_on = resends["trigger"].isin(_RETRIED)
+    for name, step in (("trigger", 0), ("psn", 0), ("retry", 1)):
+        before = former[name] + step if step else former[name]
+        goes_on &= (resends[name] == before).fillna(False).astype(bool)
+    number = (~goes_on).groupby(resends["stream"]).cumsum().astype("int64")
+    several = number.groupby([resends["stream"], number]).transform("size") > 1
+    chain[resends.index] = number.where(several, 0)
+    return chain
 
 
 def _choose(lines: pd.DataFrame, repeats: np.ndarray, most: int) -> list[int]:
@@ -121,120 +140,19 @@ def _choose(lines: pd.DataFrame, repeats: np.ndarray, most: int) -> list[int]:
     return (first + rest)[:most]
 
 
-def _directions(result: Analysis) -> dict[int, str]:
-    """Stream -> its direction on its connection."""
-    ways: dict[int, str] = {}
-    for name, words in (("a_to_b_stream", "a>b"), ("b_to_a_stream", "b>a")):
-        ways |= dict.fromkeys(result.connections[name].tolist(), words)
-    ways.pop(-1, None)
-    return ways
-
-
-def _happening(
-    record: dict[str, Any], places: list[list[int]], directions: dict[int, str], lengths: list[int]
-) -> Happening:
-    spans = [span for place in places[:_FRAMES_OF_A_LINE] for span in _spans(place, lengths)]
-    where = _frames_in_words(places, len(lengths) > 1)
+def _happening(events: list[dict[str, Any]], words: EventWords, lengths: list[int]) -> Happening:
+    first = events[0]
+    places = [place for event in events[:_FRAMES_OF_A_LINE] for place in words.places(event)[: _places(event)]]
     return Happening(
-        int(record["time_ns"]),
-        int(record["connection"]),
-        directions.get(int(record["stream"]), ""),
-        record["kind"],
-        spans,
-        f"{where}: {_WORDS[record['kind']](record, len(places))}",
+        int(first["time_ns"]),
+        int(first["connection"]),
+        words.way(first),
+        first["kind"],
+        [span for place in places for span in spans_of(place, lengths)],
+        words.sentence(events),
     )
 
 
-def _spans(place: list[int], lengths: list[int]) -> list[tuple[int, int, int]]:
-    """Frames by file, of [file, frame, last file, last frame]. Files between the first and the last are taken whole."""
-    file, frame, last_file, last_frame = place
-    if file == last_file:
-        return [(file, frame, last_frame)]
-    if last_file < file:
-        return [(file, frame, frame), (last_file, last_frame, last_frame)]
-    between = [(middle, 1, lengths[middle]) for middle in range(file + 1, last_file)]
-    return [(file, frame, lengths[file]), *between, (last_file, 1, last_frame)]
-
-
-def _frames_in_words(places: list[list[int]], name_file: bool) -> str:
-    file, first, last_file, last = *places[0][:2], *places[-1][2:]
-    if file != last_file:
-        return f"file {file + 1} frame {first} to file {last_file + 1} frame {last}"
-    where = f"file {file + 1} " if name_file else ""
-    if first == last:
-        return f"{where}frame {first}"
-    return f"{where}frames {first}-{last}" if len(places) == 1 else f"{where}frames {first} to {last}"
-
-
-# -- words -------------------------------------------------------------------------------------------------------------
-
-
-def _gap(event: dict[str, Any], _: int) -> str:
-    missing = event["count"]
-    responses = event["value"] == 1
-    if missing == 1:
-        return f"gap before it: {'READ response ' if responses else ''}PSN {event['psn']} had not passed here"
-    what = "READ responses" if responses else "packets"
-    return f"gap before it: {count(missing)} {what} from PSN {event['psn']} on had not passed here"
-
-
-def _resend(event: dict[str, Any], _: int) -> str:
-    packets, late = event["count"], event["value"]
-    if late == packets:  # nothing was seen before: lost before this point and sent again, or overtaken
-        text = f"{plural(packets, 'packet')} behind the sequence at PSN {event['psn']}, not seen here before"
-    else:
-        place = ", PSN" if packets == 1 else " from PSN"
-        text = f"{plural(packets, 'packet')} sent again{place} {event['psn']}"
-        if late:
-            text += f", {count(late)} of them not seen here before"
-    return f"{text}, {duration(event['stall_ns'])} without progress"
-
-
-def _nak(event: dict[str, Any], times: int) -> str:
-    name = syndrome_name(event["value"])
-    often = f"{count(times)} times " if times > 1 else ""
-    if event["value"] & 31 in FATAL_NAKS:
-        return f"{often}{name} for PSN {event['psn']}: the QP is in error"
-    return f"{often}{name}, expects PSN {event['psn']}"
-
-
-def _rnr(event: dict[str, Any], times: int) -> str:
-    often = f"{count(times)} times " if times > 1 else ""
-    wait = syndrome_name(event["value"]).removeprefix("RNR NAK ")
-    return f"{often}RNR NAK (no receive posted) for PSN {event['psn']}, wait {wait}"
-
-
-def _cnp(event: dict[str, Any], _: int) -> str:
-    return f"{plural(event['count'], 'CNP')} (congestion notification)"
-
-
-def _ce(event: dict[str, Any], _: int) -> str:
-    return f"{plural(event['count'], 'packet')} marked CE (congestion experienced)"
-
-
-def _unseen(event: dict[str, Any], _: int) -> str:
-    return (
-        f"the receiver has {plural(event['count'], 'packet')} up to PSN {event['psn']} that never passed here: "
-        "missing from the capture"
-    )
-
-
-def _new_life(event: dict[str, Any], _: int) -> str:
-    return f"the QP number is reused, from PSN {event['psn']}"
-
-
-def _reject(event: dict[str, Any], _: int) -> str:
-    return f"connection refused by CM REJ: {reject_reason_name(event['value'])} (reason {event['value']})"
-
-
-_WORDS = {
-    "gap": _gap,
-    "resend": _resend,
-    "nak": _nak,
-    "rnr_nak": _rnr,
-    "cnp": _cnp,
-    "ce": _ce,
-    "unseen": _unseen,
-    "new_life": _new_life,
-    "cm_rej": _reject,
-}
+def _places(event: dict[str, Any]) -> int:
+    """How many of an event's places its line's filter names: only a fatal NAK's cause has no line of its own."""
+    return 2 if event["kind"] == "nak" and event["value"] & 31 in FATAL_NAKS else 1

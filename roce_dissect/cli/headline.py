@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from roce_dissect.cli.connections import TROUBLE
-from roce_dissect.cli.happenings import CM_STEPS
+from roce_dissect.analysis.trust import is_doubled, trust_statement
+from roce_dissect.cli.connection_rows import TROUBLE
+from roce_dissect.cli.event_words import CM_STEPS
 from roce_dissect.cli.safe import safe
+from roce_dissect.terms import EndedBy, Trigger
 from roce_dissect.units import clock, count, duration, plural
 
 if TYPE_CHECKING:
@@ -33,11 +35,21 @@ _OTHER_NAMES = {
 
 #: Totals of which any but 0 is trouble. Marks and CNPs are the fabric at work.
 _TROUBLE_TOTALS = (
-    "missing", "late", "resent", "copies", "naks", "rnr_naks", "response_gaps", "unseen", "rejects", "ended",
+    "missing", "late", "resent", "copies", "naks", "rnr_naks", "response_gaps", "unseen", "rejects", "ended", "gave_up",
+    "mismatched",
 )  # fmt: skip
 _MOST_FILES = 12
-#: Share of requests that are in the capture twice from which on the capture itself is doubled, and their least number.
-_DOUBLED, _LEAST_TWINS = 0.25, 10
+_GAVE_UP = (EndedBy.RETRIES.name.lower(), EndedBy.RNR_RETRIES.name.lower())
+#: Why senders went back, in the order of the sentence. Reordering is none of it.
+_CAUSES = {
+    Trigger.NAK: "after NAKs",
+    Trigger.IMPLIED_NAK: "after implied NAKs",
+    Trigger.RNR_NAK: "after RNR NAKs",
+    Trigger.TIMEOUT: "on timeouts",
+    Trigger.ADAPTIVE_TIMEOUT: "on adaptive timeouts",
+    Trigger.SPURIOUS: "needlessly",
+    Trigger.UNKNOWN: "for no reason that shows here",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +68,13 @@ class Totals:
     unseen: int
     rejects: int
     ended: int
+    gave_up: int
+    mismatched: int
+    causes: dict[str, int]
     stall_ns: int
     cnps: int
     ce_packets: int
     datagrams: int
-    one_sided: int
     requests: int
     unanswered: int
 
@@ -79,8 +93,8 @@ def totals(result: Analysis) -> Totals:
 
     troubled = set(streams.loc[streams[[*TROUBLE]].sum(axis=1) > 0, "connection"].tolist())
     rejects = events["kind"] == "cm_rej"
-    troubled |= set(events.loc[rejects, "connection"].tolist())
-    paired = (connections["a_to_b_stream"] >= 0) & (connections["b_to_a_stream"] >= 0)
+    gave_up = streams["ended_by"].isin(_GAVE_UP)
+    troubled |= set(events.loc[rejects, "connection"].tolist()) | set(streams.loc[gave_up, "connection"].tolist())
     datagrams = (streams["transport"] == "UD") & (streams["dest_qp"] > 1)
     return Totals(
         connections=len(connections),
@@ -95,18 +109,16 @@ def totals(result: Analysis) -> Totals:
         unseen=total("unseen_packets"),
         rejects=int(rejects.sum()),
         ended=int(streams["qp_error"].sum()),
+        gave_up=int(gave_up.sum()),
+        mismatched=int(streams["psn_mismatch"].sum()),
+        causes={str(name): int(number) for name, number in result.episodes["trigger"].value_counts().items()},
         stall_ns=total("stall_ns"),
         cnps=total("cnps"),
         ce_packets=total("ce_packets"),
         datagrams=int(streams.loc[datagrams, "packets"].sum()),
         requests=total("requests"),
         unanswered=int(streams.loc[(streams["requests"] > 0) & ~streams["confirmed"], "connection"].nunique()),
-        one_sided=int(((connections["transport"] == "RC") & ~paired & _with_packets(connections)).sum()),
     )
-
-
-def _with_packets(connections: Any) -> Any:
-    return connections["a_to_b_packets"] + connections["b_to_a_packets"] > 0
 
 
 def headline(result: Analysis, sums: Totals) -> str:
@@ -119,7 +131,7 @@ def headline(result: Analysis, sums: Totals) -> str:
         if capture["sliced_packets"]:
             return f"No RoCE to be seen: {frames}, cut before the RoCE header ends (54 bytes of a plain IPv4 frame)."
         return f"No RoCE in this capture: {frames}, but none holds a RoCE packet."
-    if _doubled(capture, sums):
+    if is_doubled(capture, sums.requests):
         return (
             f"{count(capture['twin_packets'])} of {plural(sums.requests, 'request')} are in the capture twice (same IP "
             "identification and ICRC): the same traffic from two capture points? Analyse them one by one; here the "
@@ -161,11 +173,6 @@ def _all_foreign(capture: dict[str, Any]) -> bool:
     return capture["foreign_packets"] == capture["roce_packets"] > 0
 
 
-def _doubled(capture: dict[str, Any], sums: Totals) -> bool:
-    """So many requests are in the capture twice that the network cannot have doubled them."""
-    return capture["twin_packets"] >= max(_LEAST_TWINS, _DOUBLED * sums.requests)
-
-
 def _others(capture: dict[str, Any]) -> list[str]:
     held = sorted(capture["other_packets"].items(), key=lambda pair: -pair[1])
     return [f"{count(number)} {_OTHER_NAMES.get(key, key)}" for key, number in held if number]
@@ -178,16 +185,23 @@ def _troubles(sums: Totals) -> list[str]:
         parts.append(f"{plural(sums.rejects, 'connection attempt')} refused")
     if sums.ended:
         parts.append(f"{plural(sums.ended, 'QP')} ended by a NAK")
+    if sums.gave_up:
+        parts.append(f"{plural(sums.gave_up, 'QP')} gave up after the last retry")
+    if sums.mismatched:
+        parts.append(f"{plural(sums.mismatched, 'connection')} whose ends do not agree on the PSN")
     if sums.missing:
         came = f" ({count(sums.late)} came later)" if sums.late else ""
         parts.append(f"{plural(sums.missing, 'packet')} missing in sequence{came}")
     if sums.response_gaps:
         parts.append(f"{plural(sums.response_gaps, 'READ response')} missing in sequence")
-    if sums.resent:
-        parts.append(f"{plural(sums.resent, 'packet')} sent again")
-    if sums.naks > sums.ended:
+    parts += _resends(sums)
+    reordered = sums.causes.get("reordering", 0)
+    if reordered:
+        parts.append(f"{count(reordered)} times delivered late (reordering)")
+    # what follows a request that met an RNR NAK is out of sequence, naturally
+    if sums.naks > sums.ended and not {"nak", "rnr_nak"} & set(sums.causes):
         parts.append(plural(sums.naks - sums.ended, "NAK"))
-    if sums.rnr_naks:
+    if sums.rnr_naks and "rnr_nak" not in sums.causes:
         parts.append(plural(sums.rnr_naks, "RNR NAK"))
     if sums.copies:
         parts.append(f"{plural(sums.copies, 'frame')} duplicated by the network or the mirror")
@@ -198,6 +212,25 @@ def _troubles(sums: Totals) -> list[str]:
         parts.append(f"{plural(sums.unseen, 'packet')} that the receiver has and the capture lacks")
     marks = _marks(sums)
     return [*parts, marks] if marks else parts
+
+
+def _resends(sums: Totals) -> list[str]:
+    """How often senders went back, and why, and what they sent again."""
+    causes = {words: sums.causes.get(trigger.name.lower(), 0) for trigger, words in _CAUSES.items()}
+    named = {words: number for words, number in causes.items() if number}
+    parts = []
+    if named:
+        told = [f"{count(number)} {words}" for words, number in named.items()] if len(named) > 1 else [*named]
+        why = ", ".join(told)
+        times = sum(named.values())
+        parts.append(f"senders went back {_often(times)} ({why})")
+    if sums.resent:
+        parts.append(f"{plural(sums.resent, 'packet')} sent again")
+    return parts
+
+
+def _often(times: int) -> str:
+    return {1: "once", 2: "twice"}.get(times, f"{count(times)} times")
 
 
 def _marks(sums: Totals) -> str:
@@ -228,7 +261,15 @@ def capture_lines(result: Analysis, sums: Totals) -> list[tuple[str, str]]:
     steps = ", ".join(f"{count(int(steps[kind]))} {kind[3:].upper()}" for kind in CM_STEPS if kind in steps)
     if steps:
         lines.append(("set-up", f"by the connection manager: {steps}"))
+    if capture["roce_packets"] or not capture["complete"]:
+        lines.append(("trust", _trust(result)))
     return lines + [("note", note) for note in _notes(capture, sums)]
+
+
+def _trust(result: Analysis) -> str:
+    """The level, and all reasons in one line."""
+    told = result.capture.get("trust") or trust_statement(result.capture, result.streams, result.connections)
+    return "; ".join([told["level"], *(reason["text"] for reason in told["reasons"])]).replace(";", ":", 1)
 
 
 def _file_lines(files: list[dict[str, Any]]) -> list[tuple[str, str]]:
@@ -247,7 +288,7 @@ def _file_line(one: dict[str, Any]) -> str:
 
 
 def _notes(capture: dict[str, Any], sums: Totals) -> list[str]:
-    """What limits the statements."""
+    """What is to be said besides: which file breaks off where, and what is not judged."""
     notes = []
     for one in capture["files"]:
         if one["truncated"]:
@@ -256,23 +297,6 @@ def _notes(capture: dict[str, Any], sums: Totals) -> list[str]:
             notes.append(
                 f"{safe(one['path'])}: breaks off after {plural(one['frames'], 'frame')}: {safe(one['error'])}"
             )
-    if capture["interrupted"]:
-        notes.append("interrupted: this is what was read up to then")
-    if capture["sliced_packets"]:
-        notes.append(
-            f"{plural(capture['sliced_packets'], 'frame')} cut by the snap length: "
-            "payload sizes are taken from their headers"
-        )
-    if capture["cut_answers"]:
-        notes.append(f"{plural(capture['cut_answers'], 'answer')} cut before the AETH: ACK or NAK is not known")
-    if sums.one_sided:
-        notes.append(f"{plural(sums.one_sided, 'connection')} seen in one direction only: treat with care")
     if sums.datagrams and sums.connections:
         notes.append(f"{plural(sums.datagrams, 'UD datagram')}, not judged: they carry no sequence")
-    if capture["foreign_packets"] and capture["foreign_packets"] != capture["roce_packets"]:
-        notes.append(f"{plural(capture['foreign_packets'], 'frame')} on RoCE's port or Ethertype that are not judged")
-    if capture["untracked_packets"]:
-        notes.append(f"{plural(capture['untracked_packets'], 'packet')} of streams beyond the limit of the tables")
-    if capture["events_left_out"]:
-        notes.append(f"{plural(capture['events_left_out'], 'event')} beyond the limit of the table; counters are exact")
     return notes

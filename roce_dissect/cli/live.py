@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from roce_dissect.cli.analyze import holds_something, print_analysis
+from roce_dissect.cli.analyze import print_analysis
 from roce_dissect.cli.common import FINE, POLL_S, UNREADABLE, Interrupt, complain, report_files
+from roce_dissect.cli.reading import holds_something
 from roce_dissect.cli.safe import safe
 from roce_dissect.errors import LiveError
 

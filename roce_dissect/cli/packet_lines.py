@@ -1,4 +1,4 @@
-"""Packets as lines of text, CSV or JSON: whole columns at a time, by Arrow, without an object per packet."""
+"""Packets as lines of text for people: whole columns at a time, by Arrow, without an object per packet."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from roce_dissect.cli.table_lines import joined, strings
 from roce_dissect.spec.aeth import syndrome_name
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["TEXT_COLUMNS", "csv_lines", "json_lines", "tab_lines", "text_lines"]
+__all__ = ["TEXT_COLUMNS", "text_lines"]
 
 #: Columns that `text_lines` needs.
 TEXT_COLUMNS = (
@@ -23,30 +24,6 @@ TEXT_COLUMNS = (
 
 #: What the responder made of a request is worth a word unless it just took it.
 _TAKEN = ("none", "accepted")
-
-
-def csv_lines(packets: pd.DataFrame) -> str:
-    """Lines of values with commas between; a missing value is empty.
-
-    No value ever needs quotes: numbers, addresses and names of fixed vocabularies.
-    """
-    return _lines([_strings(packets[name]).fill_null("") for name in packets.columns], ",")
-
-
-def tab_lines(packets: pd.DataFrame) -> str:
-    """The same with tabs."""
-    return _lines([_strings(packets[name]).fill_null("") for name in packets.columns], "\t")
-
-
-def json_lines(packets: pd.DataFrame) -> str:
-    """One JSON object a line; a missing value is null."""
-    parts: list[Any] = []
-    for position, name in enumerate(packets.columns):
-        values = _strings(packets[name])
-        if packets[name].dtype == "category":
-            values = pc.binary_join_element_wise('"', values, '"', "")
-        parts += [f'{"{" if position == 0 else ", "}"{name}": ', values.fill_null("null")]
-    return _lines([*parts, "}"], "")
 
 
 def text_lines(packets: pd.DataFrame, start_ns: int) -> str:
@@ -60,38 +37,28 @@ def text_lines(packets: pd.DataFrame, start_ns: int) -> str:
         What times are printed relative to.
     """
     ways = pc.binary_join_element_wise(
-        pc.utf8_lpad(_strings(packets["src"]).fill_null("?"), 15),
-        pc.utf8_rpad(_strings(packets["dst"]).fill_null("?"), 15),
+        pc.utf8_lpad(strings(packets["src"]).fill_null("?"), 15),
+        pc.utf8_rpad(strings(packets["dst"]).fill_null("?"), 15),
         " -> ",
     )
     columns: list[Any] = [
-        pc.utf8_lpad(_strings(packets["frame"]), 7),
+        pc.utf8_lpad(strings(packets["frame"]), 7),
         _seconds(packets["time_ns"].to_numpy(np.int64) - start_ns),
         ways,
-        pc.utf8_rpad(_strings(packets["operation"]).fill_null("(no BTH)"), 23),
+        pc.utf8_rpad(strings(packets["operation"]).fill_null("(no BTH)"), 23),
         pc.binary_join_element_wise("QP ", pc.utf8_rpad(_hexadecimal(packets["dest_qp"]), 8), ""),
-        pc.binary_join_element_wise("PSN ", pc.utf8_rpad(_strings(packets["psn"]).fill_null("-"), 8), ""),
-        pc.binary_join_element_wise("len ", pc.utf8_rpad(_strings(packets["wire_len"]), 4), ""),
+        pc.binary_join_element_wise("PSN ", pc.utf8_rpad(strings(packets["psn"]).fill_null("-"), 8), ""),
+        pc.binary_join_element_wise("len ", pc.utf8_rpad(strings(packets["wire_len"]), 4), ""),
         _remarks(packets),
     ]
     if "file" in packets.columns:
         number = pa.array(packets["file"].to_numpy(np.int64) + 1)
         columns.insert(0, pc.utf8_lpad(pc.cast(number, pa.string()), 3))
     lines = pc.binary_join_element_wise(*columns, " ")
-    return _joined(pc.utf8_rtrim_whitespace(lines))
+    return joined(pc.utf8_rtrim_whitespace(lines))
 
 
 # -- columns -----------------------------------------------------------------------------------------------------------
-
-
-def _strings(values: pd.Series) -> pa.Array:
-    """A column as text; what is missing stays null."""
-    array = pa.array(values)
-    if isinstance(array, pa.ChunkedArray):
-        array = array.combine_chunks()
-    if pa.types.is_dictionary(array.type):
-        array = array.dictionary_decode()
-    return pc.cast(array, pa.string())
 
 
 def _seconds(time_ns: np.ndarray) -> pa.Array:
@@ -146,19 +113,3 @@ def _syndromes(values: pd.Series) -> pa.Array:
 
 def _text(value: str) -> pa.Scalar:
     return pa.scalar(value, pa.string())
-
-
-# -- lines -------------------------------------------------------------------------------------------------------------
-
-
-def _lines(columns: list[Any], separator: str) -> str:
-    return _joined(pc.binary_join_element_wise(*columns, separator))
-
-
-def _joined(lines: pa.Array) -> str:
-    """All lines as one text that ends with a line break."""
-    if len(lines) == 0:
-        return ""
-    one = pa.ListArray.from_arrays(pa.array([0, len(lines)], pa.int32()), lines)
-    text: str = pc.binary_join(one, "\n")[0].as_py()
-    return text + "\n"

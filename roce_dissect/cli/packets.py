@@ -64,12 +64,12 @@ def command(files: tuple[str, ...], form: str, columns: str | None, most: int | 
 
 
 def _text(packets: pd.DataFrame, form: str, chosen: bool, start_ns: int) -> str:
-    from roce_dissect.cli import packet_lines
+    from roce_dissect.cli import packet_lines, table_lines
 
     if packets.empty:
         return ""
     if form == "csv":
-        return packet_lines.csv_lines(packets)
+        return table_lines.csv_lines(packets)
     if form == "jsonl":
-        return packet_lines.json_lines(packets)
-    return packet_lines.tab_lines(packets) if chosen else packet_lines.text_lines(packets, start_ns)
+        return table_lines.json_lines(packets)
+    return table_lines.tab_lines(packets) if chosen else packet_lines.text_lines(packets, start_ns)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from roce_dissect.cli.common import FINE, report_files
+from roce_dissect.cli.reading import connections_to_choose, known_connection
 from roce_dissect.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -21,7 +22,6 @@ FORMATS = ("png", "pdf", "svg", "jpg", "webp")
 _PIXELS = ("png", "jpg", "webp")
 _MOST_A_SIDE = 16_000
 _MOST_PIXELS = 100_000_000
-_MOST_LISTED = 5
 
 
 class _Size(click.ParamType):
@@ -104,8 +104,7 @@ def _check_pixels(width: float, height: float, dpi: int) -> None:
 def _draw(result: Analysis, kind: str, connection: int | None) -> Any:
     if result.capture["roce_packets"] == 0 and kind == "rate":
         raise ArgumentError("no RoCE in this capture: there is nothing to draw")
-    if connection is not None and connection not in set(result.connections["connection"].tolist()):
-        raise ArgumentError(f"there is no connection {connection}{_which(result)}")
+    known_connection(result, connection)
     if kind == "rate":
         return result.plot.rate(connection=connection)
     if connection is None:
@@ -118,16 +117,4 @@ def _only_connection(result: Analysis) -> int:
         return int(result.connections["connection"].iloc[0])
     if len(result.connections) == 0:
         raise ArgumentError("no connection in this capture: there is no sequence to draw")
-    raise ArgumentError(f"which connection? --connection N{_which(result)}")
-
-
-def _which(result: Analysis) -> str:
-    """The connections that matter most, for an error message."""
-    from roce_dissect.cli.connections import connection_rows
-
-    if len(result.connections) == 0:
-        return ": there is none"
-    rows = connection_rows(result, _MOST_LISTED)
-    listed = "; ".join(f"{row.number}: {row.ends[0]} - {row.ends[1]}" for row in rows)
-    more = len(result.connections) - len(rows)
-    return f" (most affected first: {listed}{f'; {more} more' if more else ''})"
+    raise ArgumentError(f"which connection? --connection N{connections_to_choose(result)}")

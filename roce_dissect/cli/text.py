@@ -14,10 +14,12 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from roce_dissect.cli.connections import FIGURES, ConnectionRow, connection_rows
+from roce_dissect.cli.aligned import paragraphs
+from roce_dissect.cli.connection_rows import FIGURES, ConnectionRow, connection_rows
 from roce_dissect.cli.filters import MARK_FILTERS, connection_filter, frames_filter
 from roce_dissect.cli.happenings import Happening, happenings
 from roce_dissect.cli.headline import Totals, capture_lines, headline, totals
+from roce_dissect.cli.latency_rows import LATENCY_FIGURES, LATENCY_MEANING, latency_rows
 from roce_dissect.cli.safe import safe
 from roce_dissect.units import count
 
@@ -102,6 +104,10 @@ def _report(
     if lines:
         parts += [Text(), _title("Events", _shown(len(lines), of_all - len(lines), "the most telling ones"))]
         parts += [_events(lines, result.capture["first_time_ns"] or 0)]
+    if len(result.latency) and top:
+        sizes = latency_rows(result, top)
+        remark = _shown(len(sizes), len(result.latency) - len(sizes), "the most frequent ones")
+        parts += [Text(), _title("Latency", remark or LATENCY_MEANING), _latency(sizes, width)]
     if result.capture["roce_packets"] and len(result.counters) and top:
         remark = _shown(min(top, len(result.counters)), len(result.counters) - top)
         parts += [Text(), _title("Hosts", remark or "counters as this capture point shows them"), _hosts(result, top)]
@@ -201,6 +207,23 @@ def _events(lines: list[Happening], start_ns: int) -> Table:
         number = str(one.connection) if one.connection else ""
         cells = (f"+{(one.time_ns - start_ns) / 1e9:.6f}", number, one.direction, one.text)
         table.add_row(*map(Text, cells))
+    return table
+
+
+def _latency(rows: list[list[str]], width: int) -> RenderableType:
+    """A table where it fits; else a paragraph for each verb and size."""
+    table = _latency_table(rows)
+    if Console(width=_ENDLESS, file=None).measure(table).maximum <= width:
+        return table
+    return Group(*(Text(line) for line in paragraphs(LATENCY_FIGURES, rows, 1, width)))
+
+
+def _latency_table(rows: list[list[str]]) -> Table:
+    table = _plain_table()
+    for number, heading in enumerate(LATENCY_FIGURES):
+        table.add_column(heading, justify="right" if number else "left", no_wrap=True)
+    for row in rows:
+        table.add_row(*map(Text, row))
     return table
 
 

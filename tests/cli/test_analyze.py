@@ -13,6 +13,7 @@ import pytest
 
 import roce_dissect as rd
 from roce_dissect import columns
+from roce_dissect.analysis import trust
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -41,18 +42,21 @@ def test_loss_is_told_with_its_frames(call, samples):
     # frame numbers as tshark shows them; the kernel's counters are those of pcaps/kernel_counters.json
     assert "frame 86: gap before it: PSN 2032685 had not passed here" in text
     assert "frame 87: NAK PSN sequence error, expects PSN 2032685" in text
+    # tshark: the NAK of frame 87 asks for 2032685; frames 126 to 162 carry 2032685 to 2032718, of 1,024 bytes each
     assert (
-        "frames 126-183: 54 packets sent again from PSN 2032685, 1 of them not seen here before, "
-        "6.19 ms without progress" in text
+        "frames 126-162: went back to PSN 2032685 after the NAK in frame 87, 2.02 ms later: 34 packets (34.8 kB) "
+        "sent again, 1 of them not seen here before, none of them had arrived; 3.81 ms without progress" in text
     )
     assert re.search(r"192\.168\.100\.1 .*duplicate_request 131, out_of_seq_request 10", text)
     assert "1,728, of which 1,687 RoCE; also 41 TCP" in text
     assert re.search(
         r"^1  192\.168\.100\.2:0x30  192\.168\.100\.1:0x30  RC +1,687 +983 kB +9/9 +526/9 +10/0 ", text, re.MULTILINE
     )
-    assert text.splitlines()[4].startswith(
-        "Trouble on 1 of 1 connections: 9 packets missing in sequence (9 came later)"
+    [told] = [line for line in text.splitlines() if line.startswith("Trouble")]
+    assert told.startswith(
+        "Trouble on 1 of 1 connections: 9 packets missing in sequence (9 came later), senders went back 10 times (8 "
     )
+    assert told.endswith(" 526 packets sent again and 95.9 ms without progress.")
     assert "frame.number in {86..87, 126..183," in text
 
 
@@ -60,11 +64,19 @@ def test_repeated_naks_are_one_line(call, samples):
     text = call("analyze", sample(samples, "flt_rnr_recovers.client")).out
     assert "50 times RNR NAK (no receive posted) for PSN 10928774, wait 0.64 ms" in text
     assert "50 times NAK PSN sequence error, expects PSN 10928774" in text
+    assert re.search(
+        r"frames 14 to 213: went back to PSN 10928774 50 times after RNR NAKs, 4\.66 ms to 7\.38 ms later: 100 packets",
+        text,
+    )
+    assert "senders went back 50 times (after RNR NAKs), 100 packets sent again and 400 ms without progress." in text
 
 
 def test_fatal_nak(call, samples):
+    """tshark: frame 17 answers PSN 15703448, the WRITE FIRST of frame 16."""
     text = call("analyze", sample(samples, "flt_bad_rkey_write.server")).out
-    assert re.search(r"frame \d+: NAK remote access error for PSN \d+: the QP is in error", text)
+    line = "frame 17: NAK remote access error for PSN 15703448, the request in frame 16: the QP is in error"
+    assert line in text
+    assert "the events above: frame.number in {16..17}" in text
     assert "ended by NAK" in text
     assert "1 QP ended by a NAK" in text
 
@@ -128,7 +140,7 @@ def test_congestion_marks_are_named(call, samples):
 def test_limits_say_how_many_more(call, samples):
     path = sample(samples, "imp_loss1_write.server")
     text = call("analyze", path, "--events", "4").out
-    assert "Events (4 of 28, the most telling ones; 24 more)" in text
+    assert "Events (4 of 29, the most telling ones; 25 more)" in text
     assert len(re.findall(r"^\s*\+\d", text, re.MULTILINE)) == 4
     text = call("analyze", sample(samples, "cm_refused.client"), "--top", "1").out
     assert "Connections (1 of 4; 3 more)" in text
@@ -158,7 +170,7 @@ def test_a_run_over_two_files(call, samples, plain, tmp_path):
     (tmp_path / "a.pcap").write_bytes(whole[:end])
     (tmp_path / "b.pcap").write_bytes(whole[:24] + whole[end:])
     text = call("analyze", tmp_path / "a.pcap", tmp_path / "b.pcap").out
-    assert "file 1 frame 126 to file 2 frame 33: 54 packets sent again from PSN 2032685" in text
+    assert "file 1 frame 126 to file 2 frame 12: went back to PSN 2032685 after the NAK in file 1 frame 87" in text
     assert re.search(r"the events above in \S*a.pcap: frame.number in \{86..87, 126..150\}", text)
     assert re.search(r"the events above in \S*b.pcap: frame.number in \{1..33,", text)
 
@@ -271,20 +283,88 @@ def test_json_counts_are_those_of_tshark(call, samples):
     assert sent == {address: sum(line.endswith("\t" + address) for line in lines) for address in sent}
 
 
-def test_schema_and_document_name_every_column():
-    schema = json.loads((DOCS / "analysis.schema.json").read_text())
-    document = (DOCS / "json.md").read_text()
-    tables = {
-        "hosts": columns.HOSTS, "streams": columns.STREAMS, "events": columns.EVENTS
-    }  # fmt: skip
-    for name, table in tables.items():
-        assert list(schema["properties"][name]["items"]["properties"]) == list(table)
+def document_keys(title):
+    """Keys of the tables in one section of docs/json.md, in order."""
+    section = (DOCS / "json.md").read_text().partition(f"\n## {title}")[2].partition("\n## ")[0]
+    assert section, title
+    return re.findall(r"^\| `(\w+)` \| (?:text|integer|number|boolean)\b", section, re.MULTILINE)
+
+
+@pytest.fixture(scope="module")
+def schema():
+    return json.loads((DOCS / "analysis.schema.json").read_text())
+
+
+@pytest.mark.parametrize("name", ["hosts", "streams", "events", "episodes", "latency"])
+def test_schema_and_document_name_every_column(schema, name):
+    table = list(getattr(columns, name.upper()))
+    assert list(schema["properties"][name]["items"]["properties"]) == table
+    assert document_keys(f"`{name}[]`") == table
+
+
+def test_schema_and_document_name_every_counter(schema):
     counters = schema["properties"]["counters"]["additionalProperties"]["properties"]
-    assert list(counters) == list(columns.COUNTERS)
-    for table in (*tables.values(), columns.COUNTERS, columns.PACKETS):
-        assert [name for name in table if f"`{name}`" not in document] == []
+    assert list(counters) == document_keys("`counters`") == list(columns.COUNTERS)
 
 
-def test_document_lists_the_columns_of_packets_in_order():
-    section = (DOCS / "json.md").read_text().partition("## `packets --format csv`")[2]
-    assert re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE) == list(columns.PACKETS)
+def test_schema_and_document_name_every_column_of_connections(schema):
+    way = list(schema["$defs"]["way"]["properties"])
+    assert way == ["stream", *(column.name for column in columns.PER_DIRECTION)]
+    named = list(schema["$defs"]["connection"]["properties"])
+    keys = [name for name in named if name not in ("id", "a", "b", "a_to_b", "b_to_a")]
+    ends = {f"{end}_{key}" for end in "ab" for key in schema["$defs"]["end"]["properties"]}
+    ways = {f"{one}_{key}" for one in ("a_to_b", "b_to_a") for key in way}
+    assert {"connection", *keys} | ends | ways == set(columns.CONNECTIONS)
+    assert document_keys("`connections[]`") == keys + way
+
+
+def test_schema_and_document_name_every_key_of_the_capture(schema):
+    capture = schema["properties"]["capture"]["properties"]
+    document = (DOCS / "json.md").read_text()
+    section = document.partition("\n## `capture`")[2].partition("\n## ")[0]
+    for name in (*capture, *capture["files"]["items"]["properties"]):
+        assert f"`{name}`" in section, name
+
+
+@pytest.mark.parametrize("table", ["packets", "messages"])
+def test_document_lists_the_columns_of_tables_in_order(table):
+    assert document_keys(f"`{table} --format csv`") == list(getattr(columns, table.upper()))
+
+
+@pytest.mark.parametrize("table", ["streams", "events", "episodes", "latency", "messages"])
+def test_document_says_what_can_be_missing(softroce, table):
+    """What is missing anywhere in the lab is "or null", what is never missing there is not."""
+    title = f"`{table} --format csv`" if table == "messages" else f"`{table}[]`"
+    section = (DOCS / "json.md").read_text().partition(f"\n## {title}")[2].partition("\n## ")[0]
+    told = set(re.findall(r"^\| `(\w+)` \| [a-z]+ or null", section, re.MULTILINE))
+    missing = set()
+    for path in softroce.glob("*.pcap*"):
+        frame = getattr(rd.analyze(path), table)
+        missing |= {name for name in frame.columns if frame[name].isna().any()}
+    assert told == missing
+
+
+def test_document_names_the_columns_that_other_commands_print(call, samples):
+    path = sample(samples, "imp_loss1_write.server")
+    names = {
+        command: call(command, "--format", "csv", path).out.partition("\n")[0].split(",")
+        for command in ("messages", "events", "connections")
+    }
+    assert names["messages"] == document_keys("`messages --format csv`")
+    section = (DOCS / "json.md").read_text().partition("\n## `events --format csv`")[2].partition("\n## ")[0]
+    assert names["events"] == list(columns.EVENTS) + re.findall(r"`(\w+)`", section.partition("missing:")[2])
+    assert set(names["connections"]) == set(columns.CONNECTIONS)
+    told = json.loads(call("connections", "--format", "json", path).out)
+    assert told == json.loads(call("analyze", "--format", "json", path).out)["connections"]
+
+
+def test_schema_and_document_name_the_reasons_for_trust(schema):
+    """All reasons that there are, by the source: none is printed that the document does not name."""
+    source = (DOCS.parent / "roce_dissect" / "analysis" / "trust.py").read_text()
+    reasons = re.findall(r'_Reason\("(\w+)"', source)
+    section = (DOCS / "json.md").read_text().partition("\n### `capture.trust`")[2].partition("\n## ")[0]
+    assert len(reasons) > 10
+    assert [reason for reason in reasons if f"`{reason}`" not in section] == []
+    levels = schema["properties"]["capture"]["properties"]["trust"]["properties"]["level"]["enum"]
+    assert levels == list(trust.LEVELS)
+    assert all(f"`{level}`" in section for level in levels)

@@ -13,6 +13,11 @@ import time
 
 import pytest
 
+#: The commands that analyse whole captures, in their forms.
+NEW = [
+    ["connections"], ["connections", "--format", "json"], ["messages"], ["messages", "--format", "csv"], ["events"],
+    ["events", "--format", "jsonl"],
+]  # fmt: skip
 PNG_SECTION = struct.pack("<IIIHHqI", 0x0A0D0D0A, 28, 0x1A2B3C4D, 1, 0, -1, 28)
 
 
@@ -43,7 +48,8 @@ def files():
 
 @pytest.mark.parametrize("name", files())
 @pytest.mark.parametrize(
-    "arguments", [["analyze"], ["analyze", "--format", "json"], ["packets"], ["packets", "--format", "csv"]]
+    "arguments",
+    [["analyze"], ["analyze", "--format", "json"], ["packets"], ["packets", "--format", "csv"], *NEW],
 )
 def test_broken_files(command, tmp_path, name, arguments):
     content, offset = files()[name]
@@ -53,7 +59,7 @@ def test_broken_files(command, tmp_path, name, arguments):
     [line] = done.err
     assert line.startswith(f"roce-dissect: {name}: ")
     assert line.endswith(f"(at byte {offset})")
-    if "json" in arguments:
+    if arguments == ["analyze", "--format", "json"]:
         told = json.loads(done.out)["capture"]
         assert told["complete"] is False
         assert told["files"][0]["error_offset"] == offset
@@ -63,7 +69,7 @@ def test_broken_files(command, tmp_path, name, arguments):
     ("path", "reason"),
     [("missing.pcap", "No such file or directory"), (".", "Is a directory")],
 )
-@pytest.mark.parametrize("arguments", [["analyze"], ["packets"], ["plot", "rate", "-o", "x.png"]])
+@pytest.mark.parametrize("arguments", [["analyze"], ["packets"], ["plot", "rate", "-o", "x.png"], *NEW])
 def test_files_that_cannot_be_opened(command, path, reason, arguments):
     done = command(*arguments, path)
     assert done.status == 2
@@ -132,6 +138,24 @@ def test_standard_input_goes_alone(command, samples):
     assert len(done.err) == 1
 
 
+@pytest.mark.parametrize("name", ["connections", "messages", "events"])
+def test_what_was_read_before_the_fault_is_listed(command, samples, plain, tmp_path, name):
+    path, offset = broken_off(plain, samples, tmp_path)
+    done = command(name, path.name)
+    assert done.status == 2
+    assert done.err == [f"roce-dissect: broken.pcap: a record of 2147483647 captured bytes (at byte {offset})"]
+    assert {"connections": "#1  ", "messages": "frames 20-35", "events": "frame 87: NAK"}[name] in done.out
+
+
+@pytest.mark.parametrize("name", ["connections", "messages", "events"])
+def test_hostile_names_of_several_files(command, samples, tmp_path, name):
+    for number in (1, 2):
+        (tmp_path / f"a\x1b[2J{number}.pcap").write_bytes((samples / "cm_rping_ipv4.client.pcap.gz").read_bytes())
+    done = command(name, "a\x1b[2J1.pcap", "a\x1b[2J2.pcap")
+    assert (done.status, done.err) == (0, [])
+    assert all(line.isprintable() for line in done.out.split("\n"))
+
+
 @pytest.mark.parametrize("arguments", [["analyze"], ["packets"], ["plot", "rate", "-o", "x.png"]])
 def test_a_fifo_among_several_files(command, samples, tmp_path, arguments):
     os.mkfifo(tmp_path / "fifo")
@@ -139,12 +163,13 @@ def test_a_fifo_among_several_files(command, samples, tmp_path, arguments):
     assert (done.status, done.out, len(done.err)) == (2, "", 1)
 
 
+@pytest.mark.parametrize("asked", ["analyze", "connections", "messages", "events"])
 @pytest.mark.parametrize("name", ["a\x1b[2J\x1b]0;owned\x07.pcap", "right\u202epcap.exe", "new\nline", "\x9b31m"])
-def test_hostile_names_do_not_reach_the_terminal(command, samples, tmp_path, name):
+def test_hostile_names_do_not_reach_the_terminal(command, samples, tmp_path, name, asked):
     (tmp_path / name).write_bytes((samples / "cm_refused.client.pcap.gz").read_bytes())
     (tmp_path / f"{name}2").write_bytes(b"no capture")
     for arguments, complaints in (([name], 0), ([f"{name}2"], 1), ([name, f"{name}2"], 1), ([f"--{name}"], 1)):
-        done = command("analyze", *arguments)
+        done = command(asked, *arguments)
         assert len(done.err) == complaints
         for line in (*done.out.split("\n"), *done.err):
             assert line.isprintable(), line
@@ -167,7 +192,8 @@ def test_an_encoding_without_the_characters(command, samples, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "arguments", [["analyze"], ["analyze", "--format", "json"], ["packets"], ["packets", "--format", "jsonl"]]
+    "arguments",
+    [["analyze"], ["analyze", "--format", "json"], ["packets"], ["packets", "--format", "jsonl"], *NEW],
 )
 def test_a_full_disk_is_one_line(samples, arguments):
     if not os.path.exists("/dev/full"):
@@ -182,7 +208,8 @@ def test_a_full_disk_is_one_line(samples, arguments):
 
 
 @pytest.mark.parametrize(
-    "arguments", [["analyze"], ["analyze", "--format", "json"], ["packets"], ["packets", "--format", "jsonl"]]
+    "arguments",
+    [["analyze"], ["analyze", "--format", "json"], ["packets"], ["packets", "--format", "jsonl"], *NEW],
 )
 def test_a_closed_pipe_ends_quietly(samples, arguments):
     reading, writing = os.pipe()
@@ -201,6 +228,10 @@ STREAM_CASES = [
     (["analyze", "--format", "json", "{loss}"], 0),
     (["packets", "{loss}"], 0),
     (["packets", "--format", "csv", "{loss}"], 0),
+    (["connections", "{loss}"], 0),
+    (["messages", "{loss}", "--filters"], 0),
+    (["messages", "{loss}", "--format", "jsonl"], 0),
+    (["events", "{loss}"], 0),
     (["plot", "rate", "{loss}", "-o", "x.png"], 0),
     (["--version"], 0),
     (["analyze", "--help"], 0),

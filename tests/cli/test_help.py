@@ -12,10 +12,11 @@ import pytest
 import roce_dissect
 from roce_dissect.analysis.forms import interpreted_kernels
 
+NAMES = ("analyze", "connections", "messages", "events", "packets")
 HEAVY = ("pandas", "numpy", "scapy", "matplotlib", "pyarrow", "rich")
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["-h"], ["analyze", "--help"], ["packets", "--help"]])
+@pytest.mark.parametrize("arguments", [["--help"], ["-h"], *([name, "--help"] for name in NAMES)])
 def test_help_loads_nothing_heavy(arguments):
     code = (
         "import sys; from roce_dissect.cli import main; status = main(sys.argv[1:]);"
@@ -28,7 +29,7 @@ def test_help_loads_nothing_heavy(arguments):
 
 def test_help_lists_every_command_with_its_own_first_line(call):
     listed = call("--help").out
-    for name in ("analyze", "packets", "plot", "live"):
+    for name in (*NAMES, "plot", "live"):
         assert name in listed
         assert call(name, "--help").status == 0
 
@@ -76,7 +77,7 @@ def test_the_slow_form_says_so(interpreted_copy, samples):
 
     capture = str(samples / "cm_refused.client.pcap.gz")
     assert "the slow form" in run("--version").stdout
-    for command in ("analyze", "packets"):
+    for command in NAMES:
         done = run(command, capture)
         assert done.returncode == 0, done.stderr
         assert len(done.stderr.splitlines()) == 1
