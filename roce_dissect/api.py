@@ -155,6 +155,9 @@ class Analysis:
             As `messages`.
         """
         streams = None if connection is None else self._streams_of(connection)
+        if self._messages is not None:
+            known = self._messages if streams is None else self._messages[self._messages["stream"].isin(streams)]
+            return iter([known] if len(known) else [])
         pieces = self._source.message_rows() if self._message_rows is None else iter(self._message_rows)
         return self._message_frames(pieces, streams)
 
@@ -172,7 +175,9 @@ class Analysis:
         return self.streams["connection"].to_numpy(np.int64)
 
     def timeline(self, interval_ns: int | None = None, connection: int | None = None) -> pd.DataFrame:
-        """Counters per stream and time bin, and what was outstanding in it; the capture is read once more.
+        """Counters per stream and time bin, and what was outstanding in it; the capture is read twice more.
+
+        Memory grows with the bins and with the messages.
 
         Parameters
         ----------
@@ -197,7 +202,7 @@ class Analysis:
         span = (self.capture["first_time_ns"] or 0, self.capture["last_time_ns"] or 0)
         return timeline(
             span,
-            interval(interval_ns, span),
+            interval(interval_ns, span, len(self.streams)),
             self.iter_packets(connection, TIMELINE_COLUMNS),
             self.iter_messages(connection),
             self._connection_of(),
@@ -250,7 +255,8 @@ def analyze(
     poll_s : float, optional
         For a pipe: how long to wait for packets at most before looking at signals again.
     messages : bool
-        Keep the rows of `Analysis.messages` while reading: some 230 bytes each. Needed for what cannot be read twice.
+        Keep the rows of `Analysis.messages` while reading: some 230 bytes each. Needed for what cannot be read twice;
+        `Analysis.packets` and `Analysis.timeline` cannot be had of such a capture all the same.
 
     Returns
     -------

@@ -197,7 +197,9 @@ _FIGURES = (
     Column("acks", "int64", "ACKs", "packets"),
     Column("duplicate_acks", "int64", "ACKs that acknowledged nothing new", "packets"),
     Column("ack_regressions", "int64", "of these, ACKs for a lower PSN than an earlier answer", "packets"),
-    Column("starving_acks", "int64", "ACKs that grant no credit for a further message", "packets"),
+    Column("coalesced_acks", "int64", "ACKs that ended more than one message", "packets"),
+    Column("replayed_responses", "int64", "READ responses and atomic acknowledges that came again", "packets"),
+    Column("zero_credit_acks", "int64", "ACKs that grant no credit for a further message", "packets"),
     Column("implied_naks", "int64", "answers beyond an unanswered READ or atomic", "packets"),
     Column("naks", "int64", "NAKs of any code", "packets"),
     Column("rnr_naks", "int64", "RNR NAKs", "packets"),
@@ -209,7 +211,7 @@ _FIGURES = (
     Column("complete_messages", "int64", "of these, the ones answered in full"),
     Column("most_messages", "int64", "messages (or parts of them, with a hole between) outstanding at once, at most"),
     Column("most_reads", "int64", "READs and atomics outstanding at once, at most"),
-    Column("most_packets", "int64", "PSNs outstanding at once, at most", "packets"),
+    Column("most_packets", "int64", "PSNs sent and not acknowledged at once, at most", "packets"),
     Column("busy_ns", "int64", "time with something outstanding", "ns"),
     Column("idle_ns", "int64", "time between its messages with nothing outstanding: the application's", "ns"),
 )
@@ -289,7 +291,7 @@ EVENTS = _table(
     Column("file", "uint16", "file of the first frame"),
     Column("frame", "int64", "first frame", "", "frame.number"),
     Column("last_file", "uint16", "file of the last frame"),
-    Column("last_frame", "int64", "last frame of a run"),
+    Column("last_frame", "int64", "last frame of an episode or a run of marks"),
     Column("time_ns", "int64", "time of the first frame", "ns"),
     Column("duration_ns", "int64", "from the first to the last frame", "ns"),
     Column("psn", "int64", "PSN it is about, -1: none", "", "infiniband.bth.psn"),
@@ -329,7 +331,12 @@ EPISODES = _table(
     ),
     Column("recovery", "str", "what was sent again", terms=Recovery),
     Column("retry", "int64", "which one in a row without progress, from 1; 0: reordering"),
-    Column("wait_ns", "int64", "from the stream's previous request to the first frame", "ns"),
+    Column(
+        "wait_ns",
+        "int64",
+        "since the first frame's message was sent last, or, not known, since the stream's previous request",
+        "ns",
+    ),
     Column(
         "reaction_ns",
         "int64",
@@ -337,6 +344,9 @@ EPISODES = _table(
         "ns",
     ),
     Column("stall_ns", "int64", "time without progress up to the last frame", "ns"),
+    Column(
+        "drew_nak", "bool", "reordering: the responder answered it with a NAK, as go-back-N does; missing for all else"
+    ),
     Column("extent_packets", "int64", "PSNs by which the first frame came too late", "packets"),
     Column("extent_ns", "int64", "time since the gap that it fills, missing where it fills none", "ns"),
 )
@@ -452,6 +462,8 @@ COUNTERS = _table(
     Column("implied_nak_seq_err", "int64", "answers received beyond an unanswered READ or atomic", "packets"),
     Column("local_ack_timeout_err", "int64", "timeouts that made it send again"),
     Column("req_remote_access_errors", "int64", "NAKs 0x62 received", "packets"),
+    Column("rnr_nak_retry_err", "int64", "RNR NAKs received (mlx5)", "packets"),
+    Column("out_of_buffer", "int64", "requests that found no receive (mlx5): RNR NAKs sent", "packets"),
     Column("np_cnp_sent", "int64", "CNPs sent", "packets"),
     Column("rp_cnp_handled", "int64", "CNPs received", "packets"),
     Column("np_ecn_marked_roce_packets", "int64", "packets received with CE", "packets"),

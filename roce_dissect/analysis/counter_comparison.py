@@ -90,8 +90,10 @@ COUNTERPARTS = {
     "packet_seq_err": Counterpart("packet_seq_err", "received"),
     "implied_nak_seq_err": Counterpart("implied_nak_seq_err", "received"),
     "local_ack_timeout_err": Counterpart("local_ack_timeout_err", "decided"),
-    "rnr_nak_retry_err": Counterpart("rcvd_rnr_err", "received"),
-    "out_of_buffer": Counterpart("send_rnr_err", "sent", also="packets without a receive that nobody answers (UD, UC)"),
+    "rnr_nak_retry_err": Counterpart("rnr_nak_retry_err", "received"),
+    "out_of_buffer": Counterpart(
+        "out_of_buffer", "sent", also="packets without a receive that nobody answers (UD, UC)"
+    ),
     "req_remote_access_errors": Counterpart("req_remote_access_errors", "received"),
     "np_cnp_sent": Counterpart("np_cnp_sent", "sent"),
     "rp_cnp_handled": Counterpart("rp_cnp_handled", "received"),

@@ -10,7 +10,7 @@ import pandas as pd
 
 from roce_dissect.columns import TIMELINE
 from roce_dissect.errors import ArgumentError
-from roce_dissect.flows.frames import table_frame
+from roce_dissect.flows.dataframes import table_frame
 from roce_dissect.flows.message_table import connections_of
 from roce_dissect.spec.net import ECN_CE
 
@@ -21,6 +21,8 @@ MOST_BINS = 1_000_000
 MOST_ROWS = 10_000_000
 #: Bins when no interval is asked for, about.
 _USUAL_BINS = 200
+#: Times beyond are clipped, as the tracker does, so that differences stay in range.
+_MOST_TIME = 0x3FFFFFFFFFFFFFFF
 #: Columns of packets that a timeline is made of.
 TIMELINE_COLUMNS = (
     "time_ns",
@@ -80,7 +82,7 @@ def timeline(
     ArgumentError
         The interval makes too many bins.
     """
-    start, end = span
+    start, end = (max(-_MOST_TIME, min(time, _MOST_TIME)) for time in span)
     if (end - start) // interval_ns >= MOST_BINS:
         raise ArgumentError(f"an interval of {interval_ns} ns makes more than {MOST_BINS} bins: take a longer one")
     pieces = [_counted(piece, start, interval_ns) for piece in packets]
@@ -94,8 +96,8 @@ def timeline(
     return table_frame(TIMELINE, {name: table[name].to_numpy(np.int64) for name in TIMELINE})
 
 
-def interval(wanted: object, span: tuple[int, int]) -> int:
-    """Width of the bins in ns: what is wanted, or (None) some two hundred bins of a round width.
+def interval(wanted: object, span: tuple[int, int], streams: int) -> int:
+    """Width of the bins in ns: what is wanted, or (None) for some two hundred round ones, fewer for many streams.
 
     Raises
     ------
@@ -103,7 +105,7 @@ def interval(wanted: object, span: tuple[int, int]) -> int:
         It is no positive integer of 63 bits.
     """
     if wanted is None:
-        return _usual_interval(span)
+        return _usual_interval(span, max(min(_USUAL_BINS, MOST_ROWS // max(streams, 1)), 1))
     try:
         width = operator.index(wanted)  # type: ignore[arg-type]
     except TypeError:
@@ -113,9 +115,9 @@ def interval(wanted: object, span: tuple[int, int]) -> int:
     return width
 
 
-def _usual_interval(span: tuple[int, int]) -> int:
-    """The least of 1, 2, 5 x 10^n ns that makes no more than some two hundred bins of (first, last) time."""
-    least = max((span[1] - span[0]) // _USUAL_BINS, 1)
+def _usual_interval(span: tuple[int, int], bins: int) -> int:
+    """The least of 1, 2, 5 x 10^n ns that makes no more than so many bins of (first, last) time, about."""
+    least = max((span[1] - span[0]) // bins, 1)
     power = 10 ** (len(str(least)) - 1)
     return next(factor * power for factor in (1, 2, 5, 10) if factor * power >= least)
 
@@ -135,7 +137,7 @@ def _counted(packets: pd.DataFrame, start: int, width: int) -> pd.DataFrame:
     frame = pd.DataFrame(
         {
             "stream": packets["stream"].to_numpy(np.int64),
-            "bin": (packets["time_ns"].to_numpy(np.int64) - start) // width,
+            "bin": (np.clip(packets["time_ns"].to_numpy(np.int64), -_MOST_TIME, _MOST_TIME) - start) // width,
             "packets": 1,
             "bytes": _numbers(packets, "wire_len"),
             "goodput_bytes": np.where(new, _numbers(packets, "payload_len"), 0),

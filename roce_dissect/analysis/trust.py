@@ -145,13 +145,13 @@ def _of_packets(capture: dict[str, Any], streams: pd.DataFrame) -> Iterator[_Rea
     text = f"{plural(left_out, 'event')} beyond the limit of the table; counters are exact"
     yield _Reason("events_left_out", left_out, text, _judged(left_out, 0, 0, None))
     sliced = capture["sliced_packets"]
-    text = f"{plural(sliced, 'frame')} cut by the snap length: payload sizes are taken from their headers"
+    text = f"{plural(sliced, 'frame')} cut by the snap length: sizes are taken from what is left of their headers"
     yield _Reason("sliced_packets", sliced, text, _GOOD)
 
 
 def _of_connections(connections: pd.DataFrame) -> Iterator[_Reason]:
     seen = connections[(connections["a_to_b_packets"] + connections["b_to_a_packets"]).astype("int64") > 0]
-    answering = seen[seen["transport"] == "RC"]
+    answering = seen[seen["transport"].isin(["RC", "XRC"])]
     alone = answering[["a_to_b_stream", "b_to_a_stream"]].min(axis=1) < 0
     one_sided = int(alone.sum())
     text = f"{plural(one_sided, 'connection')} seen in one direction only: what the other end made of it is a guess"

@@ -168,7 +168,7 @@ def _figures(
         ("ACKs", _count("acks")),
         ("  that told nothing new", _count("duplicate_acks")),
         ("  for a lower PSN than before", _count("ack_regressions")),
-        ("  without a credit", _count("starving_acks")),
+        ("  without a credit", _count("zero_credit_acks")),
         ("NAKs / RNR NAKs", lambda way: _pair(way["naks"], way["rnr_naks"])),
         ("answers out of turn (implied NAK)", _count("implied_naks")),
         ("CNPs / marked CE", lambda way: _pair(way["cnps"], way["ce_packets"])),

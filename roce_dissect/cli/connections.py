@@ -69,7 +69,9 @@ def _chosen(result: Analysis, sort: str, most: int | None, connection: int | Non
     if connection is not None:
         return table[table["connection"] == connection]
     keys = {
-        str(number): table[name] if name in table else table[f"a_to_b_{name}"] + table[f"b_to_a_{name}"]
+        str(number): table[name]
+        if name in table
+        else table[f"a_to_b_{name}"].fillna(0) + table[f"b_to_a_{name}"].fillna(0)
         for number, name in enumerate(SORTS[sort])
     }
     ordered = table[[]].assign(**keys).sort_values(list(keys), ascending=sort in _ASCENDING, kind="stable")

@@ -201,7 +201,11 @@ class EventWords:
 #: A cause without its frame, with it, and many of them.
 _NAK_WORDS = {
     "nak": ("a NAK", "the NAK", "NAKs"),
-    "implied_nak": ("an answer beyond an unanswered READ", "the answer beyond it", "answers beyond an unanswered READ"),
+    "implied_nak": (
+        "an answer beyond an unanswered READ or atomic",
+        "the answer beyond it",
+        "answers beyond an unanswered READ or atomic",
+    ),
     "rnr_nak": ("an RNR NAK", "the RNR NAK", "RNR NAKs"),
 }
 

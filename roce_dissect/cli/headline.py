@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from roce_dissect.analysis.trust import is_doubled, trust_statement
+from roce_dissect.analysis.trust import is_doubled
 from roce_dissect.cli.connection_rows import TROUBLE
 from roce_dissect.cli.event_words import CM_STEPS
 from roce_dissect.cli.safe import safe
@@ -268,7 +268,7 @@ def capture_lines(result: Analysis, sums: Totals) -> list[tuple[str, str]]:
 
 def _trust(result: Analysis) -> str:
     """The level, and all reasons in one line."""
-    told = result.capture.get("trust") or trust_statement(result.capture, result.streams, result.connections)
+    told = result.capture["trust"]
     return "; ".join([told["level"], *(reason["text"] for reason in told["reasons"])]).replace(";", ":", 1)
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+import pyarrow as pa
 
 from roce_dissect.flows import states
+from roce_dissect.flows.dataframes import known
 from roce_dissect.spec.aeth import RNR_WAIT_NS
 from roce_dissect.terms import EndedBy, Trigger, Vantage
 
@@ -52,16 +54,14 @@ def ended_by(rows: np.ndarray, end_time_ns: int) -> np.ndarray:
         & (rows[:, states.RETRY_ACKED] == rows[:, states.ACKED])
         & np.isin(rows[:, states.LAST_TRIGGER], (Trigger.TIMEOUT, Trigger.UNKNOWN))
         & unanswered
-        & ((silence > SILENCE * np.maximum(rows[:, states.RETRY_WAIT], 1)) | closed | over)
+        & ((silence > SILENCE * np.maximum(rows[:, states.RETRY_WAIT], states.LEAST_TIMEOUT_NS)) | closed | over)
     )
     # an RNR NAK waits for the requester to come again, and it never does
-    since = np.where(closed | over, rows[:, states.LAST_TIME], end_time_ns) - rows[:, states.CAUSE_TIME]
-    waits = np.array(RNR_WAIT_NS)[rows[:, states.RNR_CODE] & 31]
-    rnr = (
-        (rows[:, states.CAUSE] == Trigger.RNR_NAK)
-        & (rows[:, states.CAUSE_TIME] >= last)
-        & ((since > SILENCE * waits) | closed | over)
+    since = np.where(closed | over, rows[:, states.LAST_TIME], end_time_ns) - np.maximum(
+        rows[:, states.CAUSE_TIME], last
     )
+    waits = np.array(RNR_WAIT_NS)[rows[:, states.RNR_CODE] & 31]
+    rnr = (rows[:, states.CAUSE] == Trigger.RNR_NAK) & ((since > SILENCE * waits) | closed | over)
     return np.select(
         [flags & states.DEAD != 0, rnr, gave_up, closed, over],
         [EndedBy.NAK, EndedBy.RNR_RETRIES, EndedBy.RETRIES, EndedBy.TEARDOWN, EndedBy.NEW_LIFE],
@@ -96,19 +96,26 @@ def never_matched(rows: np.ndarray, partner: np.ndarray) -> np.ndarray:
     return (partner >= 0) & requests & one_psn & beyond & (rows[:, states.ACKED] == rows[:, states.FIRST_PSN])
 
 
-def timeout_estimates(rows: np.ndarray) -> np.ndarray:
-    """Exponent t of the local ACK timeout 4.096 us x 2^t of each stream, -1 without any timeout.
+def timeout_estimates(rows: np.ndarray, orderly: np.ndarray) -> pa.Array:
+    """Exponent t of the local ACK timeout 4.096 us x 2^t of each stream, missing without any sample.
 
     The samples are waits from one resend of a packet to the next with no answer between: before the first resend a
     timer may have run for any part of its time. A requester may wait longer than its timeout (IBTA allows four times as
     long, timers are coarse), but never shorter: the shortest wait decides.
+
+    Parameters
+    ----------
+    rows : numpy.ndarray
+        int64[n, STREAM_WORDS].
+    orderly : numpy.ndarray
+        bool[n]: nothing was reordered or copied on the way here, which makes waits look too short.
     """
     least = rows[:, states.TIMEOUT_LEAST]
     exponent = np.floor(np.log2(np.maximum(least, 1) / (TIMEOUT_UNIT_NS * EARLY)))
-    return np.where(least > 0, np.clip(exponent, 0, 31), -1).astype(np.int64)
+    return known(np.clip(exponent, 0, 31).astype(np.int64), (least > 0) & orderly)
 
 
-def vantages(rows: np.ndarray, ab: np.ndarray, ba: np.ndarray) -> np.ndarray:
+def vantages(rows: np.ndarray, ab: np.ndarray, ba: np.ndarray, orderly: np.ndarray) -> np.ndarray:
     """Which end each capture point is near, as `roce_dissect.terms.Vantage`.
 
     An end that is near answers soon: a responder with its ACK, a requester with what a NAK made it send. Both depend on
@@ -122,6 +129,8 @@ def vantages(rows: np.ndarray, ab: np.ndarray, ba: np.ndarray) -> np.ndarray:
         int64[n, STREAM_WORDS].
     ab, ba : numpy.ndarray
         int64[m], streams of each connection, -1 for none.
+    orderly : numpy.ndarray
+        bool[n]: nothing of the stream was reordered or copied on the way here, which makes reactions look too quick.
     """
     never = np.iinfo(np.int64).max
 
@@ -132,6 +141,7 @@ def vantages(rows: np.ndarray, ab: np.ndarray, ba: np.ndarray) -> np.ndarray:
     def soonest(requests: np.ndarray, other: np.ndarray) -> np.ndarray:
         """Shortest delay of the end that `requests` go to."""
         often = word(other, states.REACTIONS) >= LEAST_NAKS
+        often &= orderly[np.maximum(other, 0)] if len(orderly) else False
         delays = np.stack([word(requests, states.LEAST_ANSWER), word(other, states.LEAST_REACTION) * often])
         return np.where(delays > 0, delays, never).min(axis=0)
 

@@ -3,9 +3,10 @@ from roce_dissect.flows.ledger cimport Ledger
 from roce_dissect.flows.states cimport *
 
 cdef class Episodes(Ledger):
-    cdef int blame(self, Py_ssize_t stream, long long trigger, long long psn) except -1 nogil
-    cdef int acquit(self, Py_ssize_t stream) except -1 nogil
-    cdef int excuse(self, Py_ssize_t stream) except -1 nogil
+    cdef int order
+    cdef int note_cause(self, Py_ssize_t stream, long long trigger, long long psn) except -1 nogil
+    cdef int clear_cause(self, Py_ssize_t stream) except -1 nogil
+    cdef int recheck_timeout(self, Py_ssize_t stream) except -1 nogil
     cdef int add_to_episode(self, Py_ssize_t stream, long long psn, long long stop, bint late, long long payload, long long sent_time, bint asks) except -1 nogil
     cdef bint goes_back(self, Py_ssize_t stream, long long psn) except -1 nogil
     cdef int open_episode(self, Py_ssize_t stream, long long psn, bint late, long long sent_time, bint asks) except -1 nogil

@@ -21,12 +21,14 @@ if not cython.compiled:  # compiled: the same names are C enums in states.pxd, a
 class Episodes(Ledger):
     """Episodes of each stream, and runs of CNPs and CE marks."""
 
+    order: cython.int  # of the request at hand: 1 sent after the latest one, -1 before it, 0 nothing tells
+
     # -- causes --------------------------------------------------------------------------------------------------------
 
     @cython.cfunc
     @cython.nogil
     @cython.exceptval(-1, check=False)
-    def blame(self, stream: cython.Py_ssize_t, trigger: cython.longlong, psn: cython.longlong) -> cython.int:
+    def note_cause(self, stream: cython.Py_ssize_t, trigger: cython.longlong, psn: cython.longlong) -> cython.int:
         """The packet at hand asks the requester to go back to `psn` (unwrapped)."""
         if (
             self.streams[stream, CAUSE] != 0
@@ -48,7 +50,7 @@ class Episodes(Ledger):
     @cython.inline
     @cython.nogil
     @cython.exceptval(-1, check=False)
-    def acquit(self, stream: cython.Py_ssize_t) -> cython.int:
+    def clear_cause(self, stream: cython.Py_ssize_t) -> cython.int:
         """Nobody is asked to go back any more."""
         self.streams[stream, CAUSE] = 0
         self.streams[stream, FLAGS] &= ~CAUSED
@@ -57,14 +59,15 @@ class Episodes(Ledger):
     @cython.cfunc
     @cython.nogil
     @cython.exceptval(-1, check=False)
-    def excuse(self, stream: cython.Py_ssize_t) -> cython.int:
+    def recheck_timeout(self, stream: cython.Py_ssize_t) -> cython.int:
         """An answer came: sooner after a resend than any answer takes, it is the original's, and that was not lost."""
         since: cython.longlong = self.time - self.streams[stream, RUN_TIME]
         if (
             self.streams[stream, FLAGS] & RUN_OPEN
             and self.streams[stream, RUN_TRIGGER] == BY_TIMEOUT
             and self.streams[stream, RUN_PSN] < self.streams[stream, ACKED]
-            and 0 <= since < self.streams[stream, LEAST_ANSWER]
+            and self.streams[stream, MESSAGES_COMPLETE] >= FEW_ANSWERS
+            and 0 <= since < self.streams[stream, LEAST_ANSWER] >> 1
         ):
             self.streams[stream, RUN_TRIGGER] = BY_SPURIOUS
         return 0
@@ -97,6 +100,8 @@ class Episodes(Ledger):
         self.streams[stream, RUN_BYTES] += payload
         self.streams[stream, RUN_LAST_FRAME] = self.frame
         self.streams[stream, RUN_LAST_TIME] = self.time
+        self.streams[stream, RUN_PSN] = min(psn, self.streams[stream, RUN_PSN])
+        self.streams[stream, RUN_LATEST] = psn
         self.streams[stream, RUN_STOP] = max(stop, self.streams[stream, RUN_STOP])
         return 0
 
@@ -105,11 +110,21 @@ class Episodes(Ledger):
     @cython.exceptval(-1, check=False)
     def goes_back(self, stream: cython.Py_ssize_t, psn: cython.longlong) -> cython.bint:
         """Whether a request within an episode begins the next one: the sender went back once more."""
-        if psn >= self.streams[stream, RUN_STOP]:
+        if psn >= self.streams[stream, RUN_STOP] or self.order < 0:
             return False
-        if psn <= self.streams[stream, RUN_PSN] or psn == self.streams[stream, ACKED]:
+        if self.order > 0:
+            return psn <= self.streams[stream, RUN_LATEST]
+        if psn == self.streams[stream, RUN_PSN]:
             return True
-        return self.streams[stream, CAUSE] != 0 and psn >= self.streams[stream, CAUSE_PSN]
+        if (
+            self.streams[stream, CAUSE] != 0
+            and self.streams[stream, CAUSE_PSN] <= psn <= self.streams[stream, RUN_LATEST]
+        ):
+            return True
+        if psn > self.streams[stream, RUN_PSN] and psn != self.streams[stream, ACKED]:
+            return False
+        # after a silence; without one, the episode's own packets were reordered on their way
+        return self.time - self.streams[stream, RUN_LAST_TIME] >= LEAST_TIMEOUT_NS
 
     @cython.cfunc
     @cython.nogil
@@ -126,14 +141,15 @@ class Episodes(Ledger):
         trigger: cython.longlong = BY_UNKNOWN
         wait: cython.longlong = 0
         since_answer: cython.longlong = self.time - self.streams[stream, ACKED_TIME]
-        reaction: cython.longlong
         if sent_time == 0:
             sent_time = self.streams[stream, REQUEST_TIME]
         if sent_time != 0:
             wait = max(self.time - sent_time, 0)
         self.streams[stream, RUN_CAUSE_FRAME] = 0
         self.streams[stream, RUN_CAUSE_TIME] = 0
-        if (
+        if self.order < 0:
+            trigger = BY_REORDERING  # it was sent before what has passed already: nobody went back
+        elif (
             self.streams[stream, CAUSE] != 0
             and self.streams[stream, CAUSE_PSN] <= psn
             and (self.streams[stream, CAUSE_USED] == 0 or self.streams[stream, CAUSE_PSN] == psn)
@@ -141,23 +157,21 @@ class Episodes(Ledger):
             trigger = self.streams[stream, CAUSE]
             self.streams[stream, RUN_CAUSE_FRAME] = self.streams[stream, CAUSE_FRAME]
             self.streams[stream, RUN_CAUSE_TIME] = self.streams[stream, CAUSE_TIME]
-            reaction = self.time - self.streams[stream, CAUSE_TIME]
-            if trigger != BY_RNR_NAK and reaction > 0 and not late:
-                self.streams[stream, REACTIONS] += 1
-                if self.streams[stream, LEAST_REACTION] == 0 or reaction < self.streams[stream, LEAST_REACTION]:
-                    self.streams[stream, LEAST_REACTION] = reaction
             if self.streams[stream, CAUSE_USED] != 0:
                 self.streams[stream, RETRY] = 0  # what seemed to be an answer to it was the original, delayed
-            if late:
+            if late and self.order == 0:
                 self.streams[stream, CAUSE_USED] = 1  # perhaps this is no answer to it, but the original, delayed
             else:
-                self.acquit(stream)
+                self.clear_cause(stream)
+        elif (self.streams[stream, CAUSE] == BY_NAK or self.streams[stream, CAUSE] == BY_RNR_NAK) and (
+            self.time - self.streams[stream, CAUSE_TIME] >= self.streams[stream, LEAST_REACTION]
+        ):
+            pass  # further back than it was asked to: by that NAK, or by a timeout before that was heard
         elif self.streams[stream, PEER] != 0 and not late and psn < self.streams[stream, ACKED]:
             # its answer has passed here: either it came too late for the requester to know, or it was lost behind us
             if since_answer >= 0 and since_answer <= max(self.streams[stream, LEAST_REACTION], wait >> 3):
-                trigger = BY_SPURIOUS
-                if asks:  # a READ is asked for anew when a response is missing, and that takes a while
-                    trigger = BY_IMPLIED_NAK if wait >= LEAST_TIMEOUT_NS else BY_UNKNOWN
+                if not asks:  # a READ may have been asked for anew since a response was lost behind this point
+                    trigger = BY_SPURIOUS
             elif wait >= LEAST_TIMEOUT_NS:
                 trigger = BY_TIMEOUT
         elif wait >= LEAST_TIMEOUT_NS and self.classes[self.streams[stream, OPCODE] & 255] & UNRELIABLE == 0:
@@ -190,10 +204,11 @@ class Episodes(Ledger):
     @cython.exceptval(-1, check=False)
     def note_progress(self, stream: cython.Py_ssize_t) -> cython.int:
         """The stream goes on: the open episode has cost the time from the last progress to its latest packet."""
-        stall: cython.longlong = self.streams[stream, RUN_LAST_TIME] - self.streams[stream, ADVANCE_TIME]
-        most: cython.longlong = 0x1000000000000000  # 36 years: beyond, clocks are nonsense, and sums stay in range
-        if stall > 0 and self.streams[stream, ADVANCE_TIME] != 0:  # else time ran backwards, or nothing ever advanced
-            self.streams[stream, RUN_STALL] = min(self.streams[stream, RUN_STALL] + min(stall, most), most)
+        if self.streams[stream, ADVANCE_TIME] != 0:  # else nothing ever advanced
+            self.streams[stream, RUN_STALL] = self.added_time(
+                self.streams[stream, RUN_STALL],
+                self.streams[stream, RUN_LAST_TIME] - self.streams[stream, ADVANCE_TIME],
+            )
         return 0
 
     @cython.cfunc
@@ -203,7 +218,7 @@ class Episodes(Ledger):
         """Emit the open episode, if there is one. `advances`: because the stream goes on, not because it goes back."""
         event: cython.Py_ssize_t = self.counts[EVENTS_USED]
         stall: cython.longlong
-        most: cython.longlong = 0x1000000000000000
+        reaction: cython.longlong = self.streams[stream, RUN_TIME] - self.streams[stream, RUN_CAUSE_TIME]
         trigger: cython.longlong = self.streams[stream, RUN_TRIGGER]
         recovery: cython.longlong = GOES_BACK_N
         if self.streams[stream, FLAGS] & RUN_OPEN == 0:
@@ -211,22 +226,34 @@ class Episodes(Ledger):
         self.streams[stream, FLAGS] &= ~RUN_OPEN
         self.note_progress(stream)
         stall = self.streams[stream, RUN_STALL]
-        self.streams[stream, STALL] = min(self.streams[stream, STALL] + stall, most)
+        self.streams[stream, STALL] = self.added_time(self.streams[stream, STALL], stall)
         self.streams[stream, ADVANCE_TIME] = max(  # no time is counted twice
             self.streams[stream, ADVANCE_TIME], self.streams[stream, RUN_LAST_TIME]
         )
         if advances and self.streams[stream, RUN_STOP] < self.streams[stream, NEXT]:
             recovery = SELECTIVE  # it went on without sending again all that followed
-        if self.streams[stream, RUN_LATE] == self.streams[stream, RUN_COUNT]:
-            if trigger == BY_UNKNOWN:  # nobody asked for it, and nobody was silent
+        if trigger == BY_REORDERING:
+            recovery = RECOVERS_NOTHING
+        elif self.streams[stream, RUN_LATE] == self.streams[stream, RUN_COUNT]:
+            if trigger == BY_UNKNOWN and self.streams[stream, CAUSE] == 0:  # nobody asked for it, nobody was silent
                 trigger = BY_REORDERING
                 recovery = RECOVERS_NOTHING
-        elif self.streams[stream, CAUSE_USED] != 0:
-            self.acquit(stream)  # it was sent again in answer to the cause, beyond doubt
+        else:
+            if self.streams[stream, CAUSE_USED] != 0:
+                self.clear_cause(stream)  # it was sent again in answer to the cause, beyond doubt
+            if (trigger == BY_NAK or trigger == BY_IMPLIED_NAK) and reaction > 0:
+                self.streams[stream, REACTIONS] += 1
+                if self.streams[stream, LEAST_REACTION] == 0 or reaction < self.streams[stream, LEAST_REACTION]:
+                    self.streams[stream, LEAST_REACTION] = reaction
         if trigger == BY_TIMEOUT:
             self.streams[stream, TIMEOUTS] += 1
-            self.streams[stream, RETRY_WAIT] = self.streams[stream, RUN_WAIT]
-            if self.streams[stream, RETRY] > 1:  # a timer that began with the resend before, and not at any time
+            # a timer that began with the resend before, and not at any time
+            if (
+                self.streams[stream, RETRY] > 1
+                and self.streams[stream, LAST_TRIGGER] == BY_TIMEOUT
+                and self.streams[stream, LAST_RUN_PSN] == self.streams[stream, RUN_PSN]
+                and self.streams[stream, RUN_LATE] == 0
+            ):
                 self.streams[stream, TIMEOUT_SAMPLES] += 1
                 if self.streams[stream, TIMEOUT_LEAST] == 0 or (
                     self.streams[stream, RUN_WAIT] < self.streams[stream, TIMEOUT_LEAST]
@@ -236,6 +263,8 @@ class Episodes(Ledger):
             self.streams[stream, RETRY] = 0
         self.streams[stream, MOST_RETRIES] = max(self.streams[stream, MOST_RETRIES], self.streams[stream, RETRY])
         self.streams[stream, LAST_TRIGGER] = trigger
+        self.streams[stream, LAST_RUN_PSN] = self.streams[stream, RUN_PSN]
+        self.streams[stream, RETRY_WAIT] = self.streams[stream, RUN_WAIT]
         self.emit(
             KIND_RESEND,
             stream,

@@ -11,10 +11,10 @@ import pandas as pd
 
 from roce_dissect.columns import EPISODES, EVENTS
 from roce_dissect.flows import states
-from roce_dissect.flows.frames import known, place_columns, table_frame, term_names
+from roce_dissect.flows.dataframes import known, place_columns, table_frame, term_names
 from roce_dissect.terms import EventKind, Recovery, Trigger
 
-__all__ = ["episode_frame", "event_frame", "settled_events"]
+__all__ = ["episode_frame", "event_frame", "settled_events", "trigger_counts"]
 
 #: A retry that waited so many times as long as the one before it: the timeout is adaptive.
 GROWTH = 1.5
@@ -50,8 +50,6 @@ def settled_events(events: np.ndarray, heard: np.ndarray) -> np.ndarray:
     again = episodes[named].duplicated(["stream", "cause"], keep="last")
     delayed = again[again].index.intersection(episodes.index[episodes["first_sights"]])
     episodes.loc[delayed, ["trigger", "recovery", "retry"]] = [Trigger.REORDERING, Recovery.NONE, 0]
-    for row in delayed:
-        events[at[row], states.EVENT_CAUSE_FRAME] = 0
     # retries in a row: the one before, on the same stream
     former = episodes.groupby("stream").shift()
     in_a_row = (episodes["retry"] > 1) & (former["retry"] == episodes["retry"] - 1)
@@ -74,6 +72,17 @@ def settled_events(events: np.ndarray, heard: np.ndarray) -> np.ndarray:
     events[at, states.EVENT_RECOVERY] = episodes["recovery"]
     events[at, states.EVENT_RETRY] = episodes["retry"]
     return events
+
+
+def trigger_counts(events: np.ndarray, streams: int) -> dict[str, np.ndarray]:
+    """Per stream: how many ``timeouts`` (adaptive, too) and ``reorderings``; events as `settled_events` has them."""
+    rows = events[events[:, states.EVENT_KIND] == EventKind.RESEND]
+    stream, trigger = rows[:, states.EVENT_STREAM], rows[:, states.EVENT_TRIGGER]
+    timed_out = (trigger == Trigger.TIMEOUT) | (trigger == Trigger.ADAPTIVE_TIMEOUT)
+    return {
+        "timeouts": np.bincount(stream[timed_out], minlength=streams),
+        "reorderings": np.bincount(stream[trigger == Trigger.REORDERING], minlength=streams),
+    }
 
 
 def event_frame(events: np.ndarray, of_stream: np.ndarray, cm: np.ndarray, of_exchange: dict[int, int]) -> pd.DataFrame:
@@ -102,7 +111,11 @@ def event_frame(events: np.ndarray, of_stream: np.ndarray, cm: np.ndarray, of_ex
             np.array([of_exchange.get(number, 0) for number in cm[:, 1].tolist()], np.int64),
         ]
     )
-    kind, key, time = both(states.EVENT_KIND, cm[:, 0]), both(states.EVENT_FRAME, cm[:, 2]), both(4, cm[:, 3])
+    kind, key, time = (
+        both(states.EVENT_KIND, cm[:, 0]),
+        both(states.EVENT_FRAME, cm[:, 2]),
+        both(states.EVENT_TIME, cm[:, 3]),
+    )
     cause = both(states.EVENT_CAUSE_FRAME, nothing)
     since = time - both(states.EVENT_CAUSE_TIME, nothing)
     values = {
@@ -123,7 +136,7 @@ def event_frame(events: np.ndarray, of_stream: np.ndarray, cm: np.ndarray, of_ex
     }
     order = np.lexsort((kind, key, time))
     values = {name: column[order] for name, column in values.items()}
-    led = values["cause"] != 0
+    led = (values["cause"] != 0) & (values["trigger"] != Trigger.REORDERING)
     return table_frame(
         EVENTS,
         values
@@ -143,6 +156,9 @@ def episode_frame(events: np.ndarray, of_stream: np.ndarray) -> pd.DataFrame:
     rows = events[events[:, states.EVENT_KIND] == EventKind.RESEND]
     rows = rows[np.lexsort((rows[:, states.EVENT_FRAME], rows[:, states.EVENT_TIME]))]
     time, cause = rows[:, states.EVENT_TIME], rows[:, states.EVENT_CAUSE_FRAME]
+    # what came late by itself was not caused by the NAK that it drew
+    drew = (rows[:, states.EVENT_TRIGGER] == Trigger.REORDERING) & (cause != 0)
+    triggered = (cause != 0) & ~drew
     reaction = time - rows[:, states.EVENT_CAUSE_TIME]
     hole = rows[:, states.EVENT_HOLE_TIME]
     values = {
@@ -150,7 +166,7 @@ def episode_frame(events: np.ndarray, of_stream: np.ndarray) -> pd.DataFrame:
         "connection": of_stream[rows[:, states.EVENT_STREAM]] if len(rows) else rows[:, states.EVENT_STREAM],
         "stream": rows[:, states.EVENT_STREAM],
         "trigger": term_names(Trigger, rows[:, states.EVENT_TRIGGER]),
-        **place_columns("trigger", cause, cause != 0),
+        **place_columns("trigger", cause, triggered),
         **place_columns("", rows[:, states.EVENT_FRAME]),
         **place_columns("last", rows[:, states.EVENT_LAST_FRAME]),
         "time_ns": time,
@@ -163,8 +179,9 @@ def episode_frame(events: np.ndarray, of_stream: np.ndarray) -> pd.DataFrame:
         "recovery": term_names(Recovery, rows[:, states.EVENT_RECOVERY]),
         "retry": rows[:, states.EVENT_RETRY],
         "wait_ns": rows[:, states.EVENT_WAIT],
-        "reaction_ns": known(reaction, (cause != 0) & (reaction >= 0)),
+        "reaction_ns": known(reaction, triggered & (reaction >= 0)),
         "stall_ns": rows[:, states.EVENT_STALL],
+        "drew_nak": known(drew, rows[:, states.EVENT_TRIGGER] == Trigger.REORDERING),
         "extent_packets": rows[:, states.EVENT_EXTENT],
         "extent_ns": known(time - hole, (hole != 0) & (time >= hole)),
     }

@@ -14,7 +14,7 @@ _PERCENTILES = {"p50_ns": 0.5, "p90_ns": 0.9, "p99_ns": 0.99, "p999_ns": 0.999}
 def bucket_bounds() -> np.ndarray:
     """Shortest latency of each bucket in ns, and beyond the last: int64[BUCKETS + 1].
 
-    The first 64 hold one value each; from there on 32 divide each doubling, so that none is wider than 3.2 % of itself.
+    The first 64 hold one value each; from there on 32 divide each doubling, so that none is wider than 1/32 of itself.
     """
     bucket = np.arange(states.BUCKETS + 1)
     octave = np.maximum((bucket >> states.MANTISSA_BITS) - 1, 0)

@@ -21,6 +21,7 @@ cdef class Ledger:
     cdef Py_ssize_t enter_stream(self, long long hosts, long long qp, long long source, Py_ssize_t slot, long long life) except -2 nogil
     cdef Py_ssize_t find_pair(self, long long hosts) except -1 nogil
     cdef int emit(self, long long kind, Py_ssize_t stream, long long psn, long long count, long long value) except -1 nogil
+    cdef long long added_time(self, long long total, long long more) except -1 nogil
     cdef long long new_hole(self, Py_ssize_t stream, long long start, long long stop, long long link) except -1 nogil
     cdef bint fill_hole(self, Py_ssize_t stream, long long psn, long long stop) except -1 nogil
     cdef long long find_hole(self, Py_ssize_t stream, long long psn) except -1 nogil

@@ -200,6 +200,15 @@ class Ledger:
         self.counts[EVENTS_USED] = event + 1
         return 0
 
+    @cython.cfunc
+    @cython.inline
+    @cython.nogil
+    @cython.exceptval(-1, check=False)
+    def added_time(self, total: cython.longlong, more: cython.longlong) -> cython.longlong:
+        """A sum of times that stays in range whatever the clocks say; what ran backwards adds nothing."""
+        most: cython.longlong = 0x1000000000000000  # 36 years
+        return min(total + min(max(more, 0), most), most)
+
     # -- holes: what the capture has not seen ------------------------------------------------------------------------
 
     @cython.cfunc

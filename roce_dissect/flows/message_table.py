@@ -7,7 +7,7 @@ import pandas as pd
 
 from roce_dissect.columns import MESSAGES
 from roce_dissect.flows import states
-from roce_dissect.flows.frames import known, place_columns, table_frame, term_names
+from roce_dissect.flows.dataframes import known, place_columns, table_frame, term_names
 from roce_dissect.terms import MessageStatus, Verb
 
 __all__ = ["connections_of", "message_frame"]
@@ -38,7 +38,8 @@ def message_frame(rows: np.ndarray, connection: np.ndarray) -> pd.DataFrame:
     asks = flags & states.M_ASKS != 0
     ends = states.M_STARTED | states.M_ENDED
     whole = (flags & ends == ends) & (flags & states.M_HOLED == 0) & (asks | (packets == span))
-    answered = rows[:, states.M_ANSWER_FRAME] != 0
+    ended_by_answer = np.isin(rows[:, states.M_STATUS], (MessageStatus.COMPLETE, MessageStatus.REFUSED))
+    answered = (rows[:, states.M_ANSWER_FRAME] != 0) & ended_by_answer  # a READ's last response so far is none
     responded = rows[:, states.M_ANSWER_FIRST_FRAME] != 0
     latency = rows[:, states.M_ANSWER_TIME] - rows[:, states.M_TIME]
     addressed, refused = flags & states.M_HAS_RETH != 0, rows[:, states.M_SYNDROME] != 0

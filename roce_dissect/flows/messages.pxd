@@ -7,15 +7,16 @@ cdef class Messages(Episodes):
     cdef long long[:, ::1] ended
     cdef long long[:, ::1] latency
     cdef long long asked_time
+    cdef long long message
     cdef long long enter(self, Py_ssize_t stream, long long before, long long psn, long long stop, int kind, long long payload) except -1 nogil
-    cdef long long added_time(self, long long total, long long more) except -1 nogil
     cdef int leave(self, Py_ssize_t stream, long long before, long long message) except -1 nogil
     cdef int end_oldest(self, Py_ssize_t stream, long long status) except -1 nogil
     cdef int count_latency(self, long long message, long long latency) except -1 nogil
     cdef long long follow(self, Py_ssize_t stream, long long psn, long long stop, int kind, long long slack, long long payload) except -1 nogil
+    cdef long long end_refused(self, Py_ssize_t stream, long long message) except -1 nogil
     cdef long long lengthen(self, long long message, long long stop, int kind, long long payload) except -1 nogil
     cdef long long settle_unreliable(self, Py_ssize_t stream, int kind) except -1 nogil
-    cdef long long repeat(self, Py_ssize_t stream, long long psn, long long stop, int kind, bint late, long long payload) except -1 nogil
+    cdef long long repeat(self, Py_ssize_t stream, long long psn, long long stop, int kind, long long slack, bint late, long long payload) except -1 nogil
     cdef bint goes_on(self, long long message, long long psn) except -1 nogil
     cdef int join(self, Py_ssize_t stream, long long message, long long rest) except -1 nogil
     cdef long long acknowledge(self, Py_ssize_t stream, long long acked) except -1 nogil

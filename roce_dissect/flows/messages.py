@@ -24,7 +24,8 @@ class Messages(Episodes):
     messages: cython.longlong[:, ::1]
     ended: cython.longlong[:, ::1]
     latency: cython.longlong[:, ::1]
-    asked_time: cython.longlong  # when the request was sent that a NAK is about
+    asked_time: cython.longlong  # when the request passed first that a NAK is about
+    message: cython.longlong  # that the request at hand began, went on with or filled, 0: none
 
     def __init__(self, slots, classes, streams, pairs, holes, recent, events, counts, seed, messages, ended, latency):
         Episodes.__init__(self, slots, classes, streams, pairs, holes, recent, events, counts, seed)
@@ -32,6 +33,7 @@ class Messages(Episodes):
         self.ended = memoryview(ended)
         self.latency = memoryview(latency)
         self.asked_time = 0
+        self.message = 0
         if (
             self.messages.shape[1] != MESSAGE_WORDS
             or self.ended.shape[1] != MESSAGE_WORDS
@@ -106,7 +108,7 @@ class Messages(Episodes):
                 idle = self.time - self.streams[stream, IDLE_SINCE]
                 self.streams[stream, IDLE_TIME] = self.added_time(self.streams[stream, IDLE_TIME], idle)
                 if self.streams[stream, ANSWER_DELAY] > 0 and idle >= 0:
-                    if idle * 3 < self.streams[stream, ANSWER_DELAY]:
+                    if idle < self.streams[stream, ANSWER_DELAY] // 3:
                         self.streams[stream, QUICK_REACTIONS] += 1
                     else:
                         self.streams[stream, SLOW_REACTIONS] += 1
@@ -114,15 +116,6 @@ class Messages(Episodes):
         if self.streams[stream, OUTSTANDING] > self.streams[stream, MOST_MESSAGES]:
             self.streams[stream, MOST_MESSAGES] = self.streams[stream, OUTSTANDING]
         return message
-
-    @cython.cfunc
-    @cython.inline
-    @cython.nogil
-    @cython.exceptval(-1, check=False)
-    def added_time(self, total: cython.longlong, more: cython.longlong) -> cython.longlong:
-        """A sum of times that stays in range whatever the clocks say; what ran backwards adds nothing."""
-        most: cython.longlong = 0x1000000000000000  # 36 years
-        return min(total + min(max(more, 0), most), most)
 
     @cython.cfunc
     @cython.nogil
@@ -171,7 +164,12 @@ class Messages(Episodes):
                 delay = self.messages[message, M_ANSWER_FIRST_TIME]
             delay -= self.messages[message, M_SENT_TIME]
             self.streams[stream, ANSWER_DELAY] = delay
-            if delay > 0 and (self.streams[stream, LEAST_ANSWER] == 0 or delay < self.streams[stream, LEAST_ANSWER]):
+            # what was sent again may be answered for the first time (Karn)
+            if (
+                delay > 0
+                and self.messages[message, M_RESENDS] == 0
+                and (self.streams[stream, LEAST_ANSWER] == 0 or delay < self.streams[stream, LEAST_ANSWER])
+            ):
                 self.streams[stream, LEAST_ANSWER] = delay
             delay = self.messages[message, M_ANSWER_TIME] - self.messages[message, M_TIME]
             if (
@@ -229,8 +227,7 @@ class Messages(Episodes):
             if self.messages[message, M_STOP] == psn:
                 self.lengthen(message, stop, kind, payload)
                 if kind & ENDS and self.messages[message, M_SYNDROME] != 0:
-                    self.end_oldest(stream, ENDED_REFUSED)  # the rest of what was refused was on its way
-                    return 0
+                    return self.end_refused(stream, message)  # the rest of it was on its way
                 return message
             if kind & UNRELIABLE:  # nobody will send what is missing: it is one message, and lost
                 self.messages[message, M_FLAGS] |= M_HOLED
@@ -239,17 +236,30 @@ class Messages(Episodes):
             if message != 0:
                 self.end_oldest(stream, ENDED_LOST)  # the next one begins before its end was seen
         elif message != 0 and self.messages[message, M_SYNDROME] != 0:
-            self.end_oldest(stream, ENDED_REFUSED)
+            self.end_refused(stream, message)
         elif self.streams[stream, OUTSTANDING] >= MOST_OUTSTANDING or (
             self.streams[stream, OUTSTANDING] >= MOST_UNHEARD
             and self.streams[stream, PEER] == 0
             and self.counts[MESSAGES_USED] > self.messages.shape[0] >> 1  # room for those whose answers will come
         ):
-            self.end_oldest(stream, ENDED_ANSWER_UNSEEN if self.streams[stream, PEER] != 0 else ENDED_UNANSWERED)
+            if self.streams[stream, FLAGS] & DEAD:
+                self.end_oldest(stream, ENDED_FLUSHED)
+            else:
+                self.end_oldest(stream, ENDED_ANSWER_UNSEEN if self.streams[stream, PEER] != 0 else ENDED_UNANSWERED)
         message = self.enter(stream, self.streams[stream, TAIL], psn, stop, kind, payload)
         if message != 0 and slack > 0:
             self.messages[message, M_FLAGS] |= M_OPEN_RANGE
         return message
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(-1, check=False)
+    def end_refused(self, stream: cython.Py_ssize_t, message: cython.longlong) -> cython.longlong:
+        """The refused message has ended, and with it what came late before it. Returns 0."""
+        while self.streams[stream, HEAD] != message:
+            self.end_oldest(stream, ENDED_FLUSHED)
+        self.end_oldest(stream, ENDED_REFUSED)
+        return 0
 
     @cython.cfunc
     @cython.nogil
@@ -293,12 +303,13 @@ class Messages(Episodes):
         psn: cython.longlong,
         stop: cython.longlong,
         kind: cython.int,
+        slack: cython.longlong,
         late: cython.bint,
         payload: cython.longlong,
     ) -> cython.longlong:
         """A request that does not advance: it belongs to a message under way, or fills a hole between two.
 
-        Returns when its message was sent last before, 0 where that is not known.
+        Returns when its message was sent last before, 0 where that is not known; sets `message` if it fills a hole.
         """
         before: cython.longlong = self.streams[stream, CURSOR]
         message: cython.longlong
@@ -315,11 +326,17 @@ class Messages(Episodes):
             self.messages[before, M_SENT_TIME] = self.time
             self.messages[before, M_RESENDS] += 1
             return sent_time
-        if late and kind & UNRELIABLE == 0 and self.streams[stream, OUTSTANDING] < MOST_OUTSTANDING:
+        if late and kind & UNRELIABLE == 0:
             if kind & STARTS == 0 and before != 0 and self.goes_on(before, psn):
                 self.lengthen(before, stop, kind, payload)
-            else:
+            elif self.streams[stream, OUTSTANDING] < MOST_OUTSTANDING:
                 before = self.enter(stream, before, psn, stop, kind, payload)
+                if before != 0 and slack > 0:
+                    self.messages[before, M_FLAGS] |= M_OPEN_RANGE
+            else:
+                self.counts[UNFOLLOWED] += 1
+                return 0
+            self.message = before
             if before != 0 and message != 0 and self.messages[before, M_STOP] == self.messages[message, M_PSN]:
                 self.join(stream, before, message)
             self.streams[stream, CURSOR] = before
@@ -382,6 +399,8 @@ class Messages(Episodes):
                     if self.messages[message, M_IMPLIED] < IMPLIED_PATIENCE or self.messages[message, M_RESENDS] > 0:
                         return self.messages[message, M_ANSWERED]
                     self.end_oldest(stream, ENDED_ANSWER_UNSEEN)
+                    if self.streams[stream, CAUSE] == BY_IMPLIED_NAK:
+                        self.clear_cause(stream)
                     message = self.streams[stream, HEAD]
                     continue
                 if self.messages[message, M_STOP] > acked:
@@ -451,6 +470,8 @@ class Messages(Episodes):
             and self.messages[message, M_FLAGS] & M_OPEN_RANGE == 0
         ):
             self.messages[message, M_FLAGS] |= M_DONE
+            if self.streams[stream, CAUSE] == BY_IMPLIED_NAK and self.streams[stream, CAUSE_PSN] <= psn:
+                self.clear_cause(stream)  # what it asked for has come
             if message == self.streams[stream, HEAD]:
                 self.end_oldest(stream, ENDED_COMPLETE)
                 if self.streams[stream, HEAD] != 0:
@@ -466,7 +487,7 @@ class Messages(Episodes):
         if message == 0:
             return 0
         self.messages[message, M_RNRS] += 1
-        self.asked_time = self.messages[message, M_SENT_TIME]
+        self.asked_time = self.messages[message, M_TIME]
         return self.messages[message, M_FRAME]
 
     @cython.cfunc
@@ -474,10 +495,12 @@ class Messages(Episodes):
     @cython.exceptval(-1, check=False)
     def message_at(self, stream: cython.Py_ssize_t, psn: cython.longlong) -> cython.longlong:
         """The message under way that holds a PSN, 0: none."""
-        message: cython.longlong = self.streams[stream, HEAD]
-        while message != 0 and self.messages[message, M_STOP] <= psn:
-            message = self.messages[message, M_LINK]
+        message: cython.longlong = self.streams[stream, TAIL]
         if message != 0 and self.messages[message, M_PSN] > psn:
+            message = self.streams[stream, HEAD]
+            while message != 0 and self.messages[message, M_STOP] <= psn:
+                message = self.messages[message, M_LINK]
+        if message == 0 or not self.messages[message, M_PSN] <= psn < self.messages[message, M_STOP]:
             return 0
         return message
 
@@ -490,7 +513,7 @@ class Messages(Episodes):
         frame: cython.longlong = 0
         if message != 0:
             frame = self.messages[message, M_FRAME]
-            self.asked_time = self.messages[message, M_SENT_TIME]
+            self.asked_time = self.messages[message, M_TIME]
             self.messages[message, M_ANSWER_FRAME] = self.frame
             self.messages[message, M_ANSWER_TIME] = self.time
             self.messages[message, M_SYNDROME] = syndrome + 1
@@ -507,7 +530,9 @@ class Messages(Episodes):
     @cython.nogil
     @cython.exceptval(-1, check=False)
     def end_all(self, stream: cython.Py_ssize_t) -> cython.int:
-        """The stream's life, or the capture, is over."""
+        """The stream's life, or the capture, is over. It was busy no longer than anything was heard of it."""
+        now: cython.longlong = self.time
+        self.time = max(self.streams[stream, REQUEST_TIME], self.streams[stream, LAST_ANSWER_TIME])
         while self.streams[stream, HEAD] != 0:
             if self.messages[self.streams[stream, HEAD], M_SYNDROME] != 0:
                 self.end_oldest(stream, ENDED_REFUSED)
@@ -517,4 +542,5 @@ class Messages(Episodes):
                 self.end_oldest(stream, ENDED_UNFINISHED)
             else:
                 self.end_oldest(stream, ENDED_UNANSWERED)
+        self.time = now
         return 0

@@ -1,6 +1,6 @@
 """Numbers shared by the tracker's two forms and by the tables built on its output.
 
-The names are C constants in the compiled tracker: ``tools/make_pxd.py`` writes ``tracker.pxd`` from this file.
+The names are C constants in the compiled tracker: ``tools/make_pxd.py`` writes ``states.pxd`` from this file.
 What the words mean to a user stands in `docs/semantics.md` and `roce_dissect.columns`.
 """
 
@@ -19,7 +19,17 @@ from roce_dissect.spec.headers import (  # noqa: F401
     HAS_RETH,
 )
 from roce_dissect.spec.net import ECN_CE  # noqa: F401
-from roce_dissect.terms import MessageStatus, Recovery, Trigger, Verb
+from roce_dissect.terms import (
+    Accepted,
+    EventKind,
+    MessageStatus,
+    PairedBy,
+    Recovery,
+    Role,
+    Trigger,
+    Verb,
+    Verdict,
+)
 
 # -- what an opcode is to the tracker (class table, uint32[256]); the verb stands above
 COUNTED = 1  # belongs to a stream, but is not judged
@@ -65,108 +75,117 @@ RESPONSES = 22
 RESPONSE_NEXT = 23  # PSN after the highest one answered, unwrapped; 0: no response yet
 RESPONSE_FIRST = 24  # PSN after the one of the first response, unwrapped
 ID_FIRST = 25  # IPv4 identification of the first packet
-ID_VARIES = 26
-ACKS = 27
-READS = 28  # of the messages outstanding, those that ask for data
-MOST_MESSAGES = 29  # outstanding at once
-MOST_READS = 30
-MOST_PACKETS = 31
-MESSAGES_ENDED = 32
-MESSAGES_COMPLETE = 33
-BUSY_SINCE = 34  # time when something became outstanding
-BUSY_TIME = 35
-IDLE_SINCE = 36  # time when nothing was outstanding any more, 0: not yet
-IDLE_TIME = 37
-LEAST_ANSWER = 38  # shortest time from a message's last packet to its answer, 0: none
-ANSWER_DELAY = 39  # that of the message that ended last
-QUICK_REACTIONS = 40  # next messages that came three times as soon after an answer as that had after its message
-SLOW_REACTIONS = 41
-CURSOR = 42  # message in which the latest repeated request was found, 0: none
-FIRST_PSN = 43
-HOLE = 44  # head of the list of PSN ranges not seen, 0: none
-HOLE_COUNT = 45
-PAIR = 46  # host pair
-NEXT_IN_PAIR = 47  # stream + 1, 0: last
-PEER_TRIES = 48
-FIRST_TIME = 49
-FIRST_FRAME = 50
-LIFE = 51
-VERSION = 52
-OPCODE = 53  # of the first packet: tells the transport
-SPORT = 54
-CM_MTU = 55
-CM_TIMEOUT = 56  # local ACK timeout + 1 as the REQ told, 0: not told
-GAPS = 57
-MISSING = 58
-LATE_PACKETS = 59
-RESENT_PACKETS = 60
-COPIES = 61
-EPISODES = 62
-TIMEOUTS = 63
-MOST_RETRIES = 64
-STALL = 65
-UNSEEN_PACKETS = 66
-RESPONSE_GAPS = 67
-DUPLICATE_ACKS = 68
-ACK_REGRESSIONS = 69
-STARVING_ACKS = 70
-IMPLIED_NAKS = 71
-NAKS = 72
-SEQUENCE_NAKS = 73  # NAK 0x60
-NEW_SEQUENCE_NAKS = 74  # of these, the ones that acknowledged a part of their message
-ACCESS_NAKS = 75  # NAK 0x62
-RNR_NAKS = 76
-MSN_FIRST = 77  # of the first answer, + 1; 0: none
-MSN_LAST = 78
-CNPS = 79
-CE_PACKETS = 80
-DUPLICATE_REQUEST = 81
-OUT_OF_SEQ_REQUEST = 82
-OUT_OF_SEQ_PACKETS = 83
-REFUSED_PACKETS = 84  # requests that met a QP in error
-OWED_NAKS = 85  # NAKs that the model sent and the capture has not shown yet
-BURST_EXPECTED = 86  # EXPECTED, and the two counters, when the present run of
-BURST_DUPLICATES = 87  # unaccepted packets began: a fatal NAK takes them back
-BURST_OUT_OF_SEQ = 88
-ACKED_TIME = 89  # when ACKED moved last
-LEAST_REACTION = 90  # shortest time from a NAK to the first request that it caused, 0: none
-RNR_CODE = 91  # timer code of the latest RNR NAK
-REACTIONS = 92  # how many of them
-LAST_ANSWER_TIME = 93
-CAUSE = 94  # terms.Trigger of a NAK that waits for the requester to go back, 0: none
-CAUSE_PSN = 95
-CAUSE_TIME = 96
-CAUSE_FRAME = 97
-CAUSE_USED = 98  # an episode of first sights only has taken it: perhaps mere reordering
-RETRY = 99  # episodes in a row without progress
-RETRY_ACKED = 100  # ACKED when the latest episode opened
-RETRY_WAIT = 101  # wait of the latest timeout
-TIMEOUT_LEAST = 102  # shortest wait from one resend of a packet to the next, 0: none
-TIMEOUT_SAMPLES = 103
-LAST_TRIGGER = 104  # of the latest episode
-RUN_FRAME = 105  # the open episode: requests that do not advance
-RUN_TIME = 106
-RUN_LAST_FRAME = 107
-RUN_LAST_TIME = 108
-RUN_COUNT = 109
-RUN_LATE = 110
-RUN_PSN = 111
-RUN_STOP = 112  # after the highest PSN in it
-RUN_BYTES = 113
-RUN_ARRIVED = 114
-RUN_SILENT = 115  # nothing of it had been answered when it began
-RUN_TRIGGER = 116
-RUN_CAUSE_FRAME = 117
-RUN_CAUSE_TIME = 118
-RUN_WAIT = 119
-RUN_EXTENT = 120
-RUN_HOLE_TIME = 121
-RUN_STALL = 122  # of the open episode, up to the last READ response that was progress
-CNP_RUN = 123  # five words: frame, time, last frame, last time, count
-CE_RUN = 128  # the same
-PAIRED = 133  # evidence of PEER, as terms.PairedBy
-READ_PSN = 134  # of the last READ with a range of more than one, unwrapped; 0: none
-STREAM_WORDS = 135
+LAST_ID = 26  # of the latest request, by the order of identifications
+ID_STEPS = 27  # plain requests whose identification was a little higher than the one before
+ID_BREAKS = 28  # and those whose was not
+ID_VARIES = 29
+ACKS = 30
+READS = 31  # of the messages outstanding, those that ask for data
+MOST_MESSAGES = 32  # outstanding at once
+MOST_READS = 33
+MOST_PACKETS = 34
+MESSAGES_ENDED = 35
+MESSAGES_COMPLETE = 36
+BUSY_SINCE = 37  # time when something became outstanding
+BUSY_TIME = 38
+IDLE_SINCE = 39  # time when nothing was outstanding any more, 0: not yet
+IDLE_TIME = 40
+LEAST_ANSWER = 41  # shortest time from a message's last packet to its answer, 0: none
+ANSWER_DELAY = 42  # that of the message that ended last
+QUICK_REACTIONS = 43  # next messages that came three times as soon after an answer as that had after its message
+SLOW_REACTIONS = 44
+CURSOR = 45  # message in which the latest repeated request was found, 0: none
+FIRST_PSN = 46
+HOLE = 47  # head of the list of PSN ranges not seen, 0: none
+HOLE_COUNT = 48
+PAIR = 49  # host pair
+NEXT_IN_PAIR = 50  # stream + 1, 0: last
+NAK_TRIES = 51
+PEER_TRIES = 52
+FIRST_TIME = 53
+FIRST_FRAME = 54
+LIFE = 55
+VERSION = 56
+OPCODE = 57  # of the first packet: tells the transport
+SPORT = 58
+CM_MTU = 59
+CM_TIMEOUT = 60  # local ACK timeout + 1 as the REQ told, 0: not told
+GAPS = 61
+MISSING = 62
+LATE_PACKETS = 63
+RESENT_PACKETS = 64
+COPIES = 65
+EPISODES = 66
+TIMEOUTS = 67
+MOST_RETRIES = 68
+STALL = 69
+UNSEEN_PACKETS = 70
+RESPONSE_GAPS = 71
+DUPLICATE_ACKS = 72
+ACK_REGRESSIONS = 73
+COALESCED_ACKS = 74  # that ended more than one message
+REPLAYED_RESPONSES = 75
+ZERO_CREDIT_ACKS = 76
+IMPLIED_NAKS = 77
+NAKS = 78
+SEQUENCE_NAKS = 79  # NAK 0x60
+NEW_SEQUENCE_NAKS = 80  # of these, the ones that acknowledged a part of their message
+ACCESS_NAKS = 81  # NAK 0x62
+RNR_NAKS = 82
+MSN_FIRST = 83  # of the first answer, + 1; 0: none
+MSN_LAST = 84
+CNPS = 85
+CE_PACKETS = 86
+DUPLICATE_REQUEST = 87
+OUT_OF_SEQ_REQUEST = 88
+OUT_OF_SEQ_PACKETS = 89
+REFUSED_PACKETS = 90  # requests that met a QP in error
+OWED_NAKS = 91  # NAKs that the model sent and the capture has not shown yet
+BURST_EXPECTED = 92  # EXPECTED, and the two counters, when the present run of
+BURST_DUPLICATES = 93  # unaccepted packets began: a fatal NAK takes them back
+BURST_OUT_OF_SEQ = 94
+ACKED_TIME = 95  # when ACKED moved last
+LEAST_REACTION = 96  # shortest time from a NAK to the first request that it caused, 0: none
+RNR_CODE = 97  # timer code of the latest RNR NAK
+REACTIONS = 98  # how many of them
+LAST_ANSWER_TIME = 99
+CAUSE = 100  # terms.Trigger of a NAK that waits for the requester to go back, 0: none
+CAUSE_PSN = 101
+CAUSE_TIME = 102
+CAUSE_FRAME = 103
+CAUSE_USED = 104  # an episode of first sights only has taken it: perhaps mere reordering
+RETRY = 105  # episodes in a row without progress
+RETRY_ACKED = 106  # ACKED when the latest episode opened
+ERROR_NEXT = 107  # NEXT when a NAK put the QP into error
+RETRY_WAIT = 108  # wait of the latest episode
+TIMEOUT_LEAST = 109  # shortest wait from one resend of a packet to the next, 0: none
+TIMEOUT_SAMPLES = 110
+LAST_RUN_PSN = 111  # where the latest episode began
+LAST_TRIGGER = 112  # of the latest episode
+RUN_FRAME = 113  # the open episode: requests that do not advance
+RUN_TIME = 114
+RUN_LAST_FRAME = 115
+RUN_LAST_TIME = 116
+RUN_COUNT = 117
+RUN_LATE = 118
+RUN_PSN = 119
+RUN_STOP = 120  # after the highest PSN in it
+RUN_LATEST = 121  # PSN of its latest packet
+RUN_BYTES = 122
+RUN_ARRIVED = 123
+RUN_SILENT = 124  # nothing of it had been answered when it began
+RUN_TRIGGER = 125
+RUN_CAUSE_FRAME = 126
+RUN_CAUSE_TIME = 127
+RUN_WAIT = 128
+RUN_EXTENT = 129
+RUN_HOLE_TIME = 130
+RUN_STALL = 131  # of the open episode, up to the last READ response that was progress
+CNP_RUN = 132  # five words: frame, time, last frame, last time, count
+CE_RUN = 137  # the same
+PAIRED = 142  # evidence of PEER, as terms.PairedBy
+READ_PSN = 143  # of the last READ with a range of more than one, unwrapped; 0: none
+STREAM_WORDS = 144
 
 # -- flags of a stream
 STARTED = 1  # a request was seen, or the CM told the first PSN
@@ -303,37 +322,35 @@ GOES_BACK_N = int(Recovery.GO_BACK_N)
 SELECTIVE = int(Recovery.SELECTIVE)
 
 # -- kinds of events: terms.EventKind as C constants
-KIND_GAP = 0
-KIND_RESEND = 1
-KIND_NAK = 2
-KIND_RNR_NAK = 3
-KIND_CNP = 4
-KIND_CE = 5
-KIND_UNSEEN = 6
-KIND_NEW_LIFE = 7
+KIND_GAP = int(EventKind.GAP)
+KIND_RESEND = int(EventKind.RESEND)
+KIND_NAK = int(EventKind.NAK)
+KIND_RNR_NAK = int(EventKind.RNR_NAK)
+KIND_CNP = int(EventKind.CNP)
+KIND_CE = int(EventKind.CE)
+KIND_UNSEEN = int(EventKind.UNSEEN)
+KIND_NEW_LIFE = int(EventKind.NEW_LIFE)
 
 # -- terms.Verdict, terms.Accepted, terms.Role and terms.PairedBy as C constants
-VERDICT_NONE = 0
-VERDICT_FIRST = 1
-VERDICT_NEW = 2
-VERDICT_GAP = 3
-VERDICT_LATE = 4
-VERDICT_RESENT = 5
-VERDICT_COPY = 6
-ACCEPTED_NONE = 0
-ACCEPTED_YES = 1
-ACCEPTED_DUPLICATE = 2
-ACCEPTED_OUT_OF_SEQUENCE = 3
-ACCEPTED_DISCARDED = 4
-ACCEPTED_QP_ERROR = 5
-ROLE_OTHER = 0
-ROLE_REQUEST = 1
-ROLE_RESPONSE = 2
-ROLE_DATAGRAM = 3
-ROLE_MANAGEMENT = 4
-ROLE_CNP = 5
-PAIRED_BY_PSN = 3
-PAIRED_BY_CM = 4
+VERDICT_FIRST = int(Verdict.FIRST)
+VERDICT_NEW = int(Verdict.NEW)
+VERDICT_GAP = int(Verdict.GAP)
+VERDICT_LATE = int(Verdict.LATE)
+VERDICT_RESENT = int(Verdict.RESENT)
+VERDICT_COPY = int(Verdict.COPY)
+ACCEPTED_YES = int(Accepted.ACCEPTED)
+ACCEPTED_DUPLICATE = int(Accepted.DUPLICATE)
+ACCEPTED_OUT_OF_SEQUENCE = int(Accepted.OUT_OF_SEQUENCE)
+ACCEPTED_DISCARDED = int(Accepted.DISCARDED)
+ACCEPTED_QP_ERROR = int(Accepted.QP_ERROR)
+ROLE_OTHER = int(Role.OTHER)
+ROLE_REQUEST = int(Role.REQUEST)
+ROLE_RESPONSE = int(Role.RESPONSE)
+ROLE_DATAGRAM = int(Role.DATAGRAM)
+ROLE_MANAGEMENT = int(Role.MANAGEMENT)
+ROLE_CNP = int(Role.CNP)
+PAIRED_BY_PSN = int(PairedBy.PSN)
+PAIRED_BY_CM = int(PairedBy.CM)
 
 # -- what an AETH says: spec.aeth as C constants
 SAYS_ACK = int(SyndromeKind.ACK)
@@ -356,6 +373,9 @@ MOST_UNHEARD = 16  # of one that nobody was heard to answer, when the table is h
 MOST_ENDS = 2 * MOST_OUTSTANDING + 2  # messages that one packet can end
 IMPLIED_PATIENCE = 16  # answers beyond a READ that is not asked for again: its own answer passed elsewhere
 LEAST_TIMEOUT_NS = 100_000  # silence below this is no timeout
+ID_STEP = 0x1000  # identifications that a host may give to others between two requests of a stream
+ORDERLY = 16  # so many times as many steps as breaks: a later transmission has a higher identification
+FEW_ANSWERS = 16  # complete messages from which on their shortest delay is believed
 
 # -- how many rows of each table are used, and what was left out
 STREAMS_USED = 0

@@ -17,10 +17,10 @@ from roce_dissect.columns import (
     STREAMS,
 )
 from roce_dissect.flows import states
+from roce_dissect.flows.dataframes import known, place_columns, table_frame, term_names
 from roce_dissect.flows.endings import ended_by, never_matched, timeout_estimates, vantages
-from roce_dissect.flows.event_tables import episode_frame, event_frame, settled_events
+from roce_dissect.flows.event_tables import episode_frame, event_frame, settled_events, trigger_counts
 from roce_dissect.flows.flow_table import FlowTable
-from roce_dissect.flows.frames import known, place_columns, table_frame, term_names
 from roce_dissect.flows.handshake import Exchange
 from roce_dissect.flows.latency import latency_columns
 from roce_dissect.flows.pairing import pair_streams
@@ -53,7 +53,9 @@ _WORD = {
     "acks": states.ACKS,
     "duplicate_acks": states.DUPLICATE_ACKS,
     "ack_regressions": states.ACK_REGRESSIONS,
-    "starving_acks": states.STARVING_ACKS,
+    "coalesced_acks": states.COALESCED_ACKS,
+    "replayed_responses": states.REPLAYED_RESPONSES,
+    "zero_credit_acks": states.ZERO_CREDIT_ACKS,
     "implied_naks": states.IMPLIED_NAKS,
     "naks": states.NAKS,
     "rnr_naks": states.RNR_NAKS,
@@ -63,12 +65,17 @@ _WORD = {
     "out_of_seq_request": states.OUT_OF_SEQ_REQUEST,
     "messages": states.MESSAGES_ENDED,
     "complete_messages": states.MESSAGES_COMPLETE,
+    "life": states.LIFE,
+}
+
+
+#: The same, known only where the responder was heard: else nothing tells when a message was no longer outstanding.
+_HEARD_WORD = {
     "most_messages": states.MOST_MESSAGES,
     "most_reads": states.MOST_READS,
     "most_packets": states.MOST_PACKETS,
     "busy_ns": states.BUSY_TIME,
     "idle_ns": states.IDLE_TIME,
-    "life": states.LIFE,
 }
 
 
@@ -116,9 +123,15 @@ def build_tables(flows: FlowTable, addresses: list[str], end_time_ns: int | None
     streams = _stream_columns(rows, partner, evidence, ended, of_stream, texts) | {"psn_mismatch": mismatch}
     confirmed = np.asarray(streams["confirmed"])
     events = settled_events(flows.events, confirmed)
+    triggers = trigger_counts(events, len(rows))
+    # of a stream that nobody was heard to answer, only what is settled counts; the tracker's word may hold more
+    streams["timeouts"] = np.where(confirmed, rows[:, states.TIMEOUTS], triggers["timeouts"])
+    # a network that reorders makes waits too short
+    orderly = (triggers["reorderings"] == 0) & (rows[:, states.COPIES] == 0)
+    streams["timeout_estimate"] = timeout_estimates(rows, orderly)
     of_exchange = {int(number): row + 1 for row, number in enumerate(ends["exchange"]) if number >= 0}
     cm = np.array([list(one) for one in flows.handshakes.events], np.int64).reshape(-1, 5)
-    vantage = vantages(rows, ends["ab"], ends["ba"])
+    vantage = vantages(rows, ends["ab"], ends["ba"], orderly)
     return Tables(
         table_frame(STREAMS, streams),
         table_frame(CONNECTIONS, _connection_columns(streams, ends, evidence, ended, vantage, texts)),
@@ -165,11 +178,11 @@ def _stream_columns(
     mtu = np.where(rows[:, states.CM_MTU] > 0, rows[:, states.CM_MTU], rows[:, states.MTU])
     seen, version = rows[:, states.PACKETS] > 0, rows[:, states.VERSION]
     columns: dict[str, np.ndarray | pa.Array] = {name: rows[:, word] for name, word in _WORD.items()}
-    estimate, told = timeout_estimates(rows), rows[:, states.CM_TIMEOUT]
+    columns |= {name: known(rows[:, word], answered) for name, word in _HEARD_WORD.items()}
+    told = rows[:, states.CM_TIMEOUT]
     columns |= {
         "ended_by": term_names(EndedBy, ended),
         "ack_timeout": known(told - 1, told > 0),
-        "timeout_estimate": known(estimate, estimate >= 0),
         "timeout_samples": rows[:, states.TIMEOUT_SAMPLES],
         "msn_messages": _completed_by_msn(rows, partner),
         "least_answer_ns": _if_any(rows[:, states.LEAST_ANSWER]),
@@ -299,11 +312,20 @@ def _connection_columns(
     count = len(ends["ab"])
     with_stream = {way: np.where(stream >= 0, stream, 0) for way, stream in ways.items()}
 
-    def figure(name: str, way: str, absent: int = 0) -> np.ndarray:
+    def figure(name: str, way: str) -> np.ndarray:
         values = streams[name]
         if len(values) == 0:
-            return np.full(count, absent, np.int64)
-        return np.where(ways[way] >= 0, values[with_stream[way]], absent)
+            return np.zeros(count, np.int64)
+        return np.where(ways[way] >= 0, np.asarray(values)[with_stream[way]], 0)
+
+    def heard_figure(name: str, way: str) -> pa.Array:
+        values = pa.array(streams[name])
+        there = np.zeros(count, bool)
+        number = np.zeros(count, np.int64)
+        if len(values):
+            there = np.asarray(values.is_valid())[with_stream[way]] & (ways[way] >= 0)
+            number = np.asarray(values.fill_null(0))[with_stream[way]]
+        return known(number, there)
 
     either = np.where(ways["a_to_b"] >= 0, ways["a_to_b"], ways["b_to_a"])
     alone = either < 0
@@ -337,7 +359,8 @@ def _connection_columns(
     }
     for way in ways:
         for column in PER_DIRECTION:
-            columns[f"{way}_{column.name}"] = figure(column.name, way)
+            take = heard_figure if column.name in _HEARD_WORD else figure
+            columns[f"{way}_{column.name}"] = take(column.name, way)
     return columns
 
 
@@ -401,6 +424,8 @@ def _counters(rows: np.ndarray, sure: np.ndarray, ended: np.ndarray, texts: np.n
         "implied_nak_seq_err": (destination, rows[:, states.IMPLIED_NAKS]),
         "local_ack_timeout_err": (source, np.where(sure, rows[:, states.TIMEOUTS], 0)),
         "req_remote_access_errors": (destination, rows[:, states.ACCESS_NAKS]),
+        "rnr_nak_retry_err": (destination, rows[:, states.RNR_NAKS]),
+        "out_of_buffer": (source, rows[:, states.RNR_NAKS]),
         "np_cnp_sent": (source, rows[:, states.CNPS]),
         "rp_cnp_handled": (destination, rows[:, states.CNPS]),
         "np_ecn_marked_roce_packets": (destination, rows[:, states.CE_PACKETS]),

@@ -34,7 +34,7 @@ class Tracker(Messages):
     """The rules of `docs/semantics.md` over the tables of its ancestors."""
 
     asked_frame: cython.longlong  # the frame that a NAK is about
-    message: cython.longlong  # that the request at hand belongs to, 0: none is known
+    transport: cython.int  # of the packet at hand: the high three bits of its opcode
 
     # -- the responder -----------------------------------------------------------------------------------------------
 
@@ -108,7 +108,7 @@ class Tracker(Messages):
                 other != stream  # a host that talks to itself: both directions have the same hosts
                 and self.streams[other, KEY_HOSTS] == reverse
                 and self.streams[other, FLAGS] & STARTED
-                and self.classes[self.streams[other, OPCODE] & 255] & UNRELIABLE == 0
+                and self.streams[other, OPCODE] & 0xE0 == self.transport  # RC or XRC, as the response
             ):
                 top = self.streams[other, NEXT] + self.streams[other, SLACK]
                 behind = -distance(psn, top)
@@ -169,6 +169,8 @@ class Tracker(Messages):
         ahead = distance(psn, following)
         self.extended = following + ahead
         if ahead < 0:
+            if kind & (READ_RESPONSE | ASKS):
+                self.streams[stream, REPLAYED_RESPONSES] += 1
             return VERDICT_RESENT
         if kind & CONTINUES and ahead > 0 and kind & READ_RESPONSE and ahead < IMPOSSIBLE:
             verdict = VERDICT_GAP
@@ -177,7 +179,7 @@ class Tracker(Messages):
             self.emit(KIND_GAP, stream, following, ahead, 1)
             if peer >= 0 and self.streams[peer, FLAGS] & STARTED:
                 self.streams[stream, IMPLIED_NAKS] += 1
-                self.blame(
+                self.note_cause(
                     peer, BY_IMPLIED_NAK, self.streams[peer, NEXT] + distance(following, self.streams[peer, NEXT])
                 )
         self.streams[stream, RESPONSE_NEXT] = self.extended + (0 if refuses else 1)
@@ -207,13 +209,25 @@ class Tracker(Messages):
         if peer < 0:
             tries = self.streams[stream, PEER_TRIES] + 1
             self.streams[stream, PEER_TRIES] = tries
-            if (says == SAYS_ACK or tries > MOST_NAK_TRIES) and tries & (tries - 1):
+            if says != SAYS_ACK:
+                self.streams[stream, NAK_TRIES] += 1
+            if tries & (tries - 1) and (says == SAYS_ACK or self.streams[stream, NAK_TRIES] > MOST_NAK_TRIES):
                 return 0  # the 1st, 2nd, 4th, 8th ... response only: a one-sided capture stays cheap
             peer = self.find_peer(stream, psn) - 1
             if peer < 0:
                 return 0
             self.link(stream, peer, PAIRED_BY_PSN)
-        if (syndrome < 0 and kind & ACKNOWLEDGES) or self.streams[peer, FLAGS] & (STARTED | EXPIRED) != STARTED:
+        if self.streams[peer, FLAGS] & (STARTED | EXPIRED) != STARTED:
+            return 0
+        if syndrome < 0 and kind & ACKNOWLEDGES and kind & (READ_RESPONSE | ASKS) == 0:
+            return 0  # ACK or NAK: its AETH was cut
+        if (
+            self.streams[peer, FLAGS] & DEAD
+            and says == SAYS_ACK
+            and 0 <= distance(psn, self.streams[peer, ERROR_NEXT]) < IMPOSSIBLE
+        ):  # what was sent behind the fatal NAK is answered: the QP number is in use anew, from the next packets on
+            self.streams[peer, FLAGS] |= EXPIRED
+            self.streams[stream, FLAGS] |= EXPIRED
             return 0
         psn = self.streams[peer, EXPECTED] + distance(psn, self.streams[peer, EXPECTED])
         beyond = psn - self.streams[peer, EXPECTED]
@@ -238,6 +252,7 @@ class Tracker(Messages):
                     self.streams[peer, OWED_NAKS], self.streams[peer, OUT_OF_SEQ_REQUEST]
                 )
             self.streams[peer, FLAGS] |= DEAD
+            self.streams[peer, ERROR_NEXT] = self.streams[peer, NEXT]
         if -IMPOSSIBLE < beyond < IMPOSSIBLE:
             self.take_answer(stream, peer, psn, kind, syndrome)
         return 0
@@ -284,13 +299,18 @@ class Tracker(Messages):
         says: cython.int = (syndrome >> 5) & 3 if syndrome >= 0 else SAYS_ACK
         acked: cython.longlong = psn + 1 if says == SAYS_ACK else psn
         implied: cython.longlong = 0
+        complete: cython.longlong = self.streams[peer, MESSAGES_COMPLETE]
         self.streams[peer, LAST_ANSWER_TIME] = self.time
         if acked > self.streams[peer, ACKED]:
             self.streams[peer, ACKED] = acked
             self.streams[peer, ACKED_TIME] = self.time
-            self.excuse(peer)
-            if self.streams[peer, FLAGS] & CAUSED and self.streams[peer, CAUSE_PSN] < acked:
-                self.acquit(peer)  # it has what the cause was about
+            self.recheck_timeout(peer)
+            if (
+                self.streams[peer, FLAGS] & CAUSED
+                and self.streams[peer, CAUSE_PSN] < acked
+                and self.streams[peer, CAUSE] != BY_IMPLIED_NAK
+            ):
+                self.clear_cause(peer)  # it has what the cause was about
         elif says == SAYS_ACK and kind & (READ_RESPONSE | ASKS) == 0:
             self.streams[stream, DUPLICATE_ACKS] += 1
             if acked < self.streams[peer, ACKED]:
@@ -304,13 +324,15 @@ class Tracker(Messages):
             implied = self.acknowledge(peer, acked)
             if says == SAYS_RNR:
                 self.asked_frame = self.meet_rnr(peer, psn)
-                self.blame(peer, BY_RNR_NAK, psn)
+                self.note_cause(peer, BY_RNR_NAK, psn)
                 self.streams[peer, RNR_CODE] = syndrome & 31
             elif says == SAYS_NAK and psn >= self.streams[peer, ACKED]:
-                self.blame(peer, BY_NAK, psn)
+                self.note_cause(peer, BY_NAK, psn)
+            elif self.streams[peer, MESSAGES_COMPLETE] > complete + 1:
+                self.streams[stream, COALESCED_ACKS] += 1
         if implied != 0:
             self.streams[stream, IMPLIED_NAKS] += 1
-            self.blame(peer, BY_IMPLIED_NAK, implied)
+            self.note_cause(peer, BY_IMPLIED_NAK, implied)
         return 0
 
     @cython.cfunc
@@ -373,6 +395,31 @@ class Tracker(Messages):
         if mtu == 0:
             mtu = self.pairs[self.streams[stream, PAIR], PAIR_MTU]
         return mtu
+
+    @cython.cfunc
+    @cython.inline
+    @cython.nogil
+    @cython.exceptval(-1, check=False)
+    def note_identification(
+        self, stream: cython.Py_ssize_t, identification: cython.longlong, psn: cython.longlong
+    ) -> cython.int:
+        """Set `order`: whether a request was sent after (1) or before (-1) the latest one, by its IPv4 identification.
+
+        0: nothing tells. Only where a host counts its identifications up, as plain requests have shown.
+        """
+        step: cython.longlong = (identification - self.streams[stream, LAST_ID]) & 0xFFFF
+        if psn == self.streams[stream, NEXT] & 0xFFFFFF:
+            if 0 < step < ID_STEP:
+                self.streams[stream, ID_STEPS] += 1
+            else:
+                self.streams[stream, ID_BREAKS] += 1
+            self.streams[stream, LAST_ID] = identification
+        elif self.streams[stream, ID_STEPS] > ORDERLY * (self.streams[stream, ID_BREAKS] + 1):
+            self.order = -1
+            if 0 < step < 0x8000:
+                self.order = 1
+                self.streams[stream, LAST_ID] = identification
+        return 0
 
     @cython.cfunc
     @cython.inline
@@ -462,6 +509,7 @@ class Tracker(Messages):
         before: cython.longlong = self.streams[stream, SLACK]
         sent_time: cython.longlong
         self.message = 0
+        self.hole_time = 0
         if self.streams[stream, FLAGS] & STARTED == 0:
             self.streams[stream, FLAGS] |= STARTED
             self.streams[stream, OPCODE] = opcode  # the first packet may have been a CNP
@@ -487,7 +535,8 @@ class Tracker(Messages):
             self.streams[stream, MISSING] += self.missing
         elif ahead < 0:
             verdict = VERDICT_COPY if copy else VERDICT_RESENT
-            if self.streams[stream, HOLE] != 0 and self.fill_hole(stream, psn, psn + span):
+            # a READ of unknown range may fill more of it
+            if self.streams[stream, HOLE] != 0 and self.fill_hole(stream, psn, psn + span + slack):
                 verdict = VERDICT_LATE
         if ahead >= 0:
             self.close_episode(stream, True)
@@ -495,7 +544,7 @@ class Tracker(Messages):
                 # the first sight of what a NAK asked for: it was lost before this point, and so was all behind it
                 self.add_to_episode(stream, psn, psn + span, True, payload, 0, False)
                 self.note_progress(stream)
-                self.acquit(stream)
+                self.clear_cause(stream)
             if verdict == VERDICT_GAP:
                 self.emit(KIND_GAP, stream, psn - self.missing, self.missing, 0)
                 self.open_hole(stream, max(psn - self.missing, min(self.streams[stream, EXPECTED], psn)), psn)
@@ -512,9 +561,7 @@ class Tracker(Messages):
                 self.streams[stream, LATE_PACKETS] += 1
             else:
                 self.streams[stream, RESENT_PACKETS] += 1
-            sent_time = self.repeat(stream, psn, psn + span, kind, verdict == VERDICT_LATE, volume)
-            if verdict == VERDICT_LATE and kind & UNRELIABLE == 0:
-                self.message = self.streams[stream, CURSOR]
+            sent_time = self.repeat(stream, psn, psn + span, kind, slack, verdict == VERDICT_LATE, volume)
             self.add_to_episode(stream, psn, psn + span, verdict == VERDICT_LATE, payload, sent_time, kind & ASKS != 0)
         if kind & UNRELIABLE:
             accepted = self.respond_unreliable(stream, psn, kind & STARTS != 0)
@@ -718,8 +765,11 @@ class Tracker(Messages):
         with cython.nogil:
             while packet < stop and self.has_room():
                 kind = cython.cast(cython.int, self.classes[opcode[packet]])
+                self.transport = opcode[packet] & 0xE0
                 self.frame = frame_key[packet]
                 self.time = max(-most_time, min(time_ns[packet], most_time))
+                if self.time == 0:
+                    self.time = 1  # in the books 0 is no time
                 self.extended = -1
                 self.missing = 0
                 judged = 0
@@ -800,7 +850,9 @@ class Tracker(Messages):
                                         cython.cast(cython.longlong, dma_len[packet]) + LEAST_MTU - 1
                                     ) // LEAST_MTU - 1
                         copy = False
+                        self.order = 0
                         if present[packet] & HAS_IPV4:
+                            self.note_identification(stream, ip_id[packet], number)
                             fingerprint = cython.cast(cython.longlong, ip_id[packet]) << 32
                             if present[packet] & HAS_ICRC:
                                 fingerprint |= icrc[packet]
@@ -898,7 +950,7 @@ class Tracker(Messages):
         if says == SAYS_ACK:
             self.streams[stream, ACKS] += 1
             if syndrome & 31 == 0:
-                self.streams[stream, STARVING_ACKS] += 1
+                self.streams[stream, ZERO_CREDIT_ACKS] += 1
             return self.hear(stream, psn, kind, syndrome)
         if says == SAYS_RNR:
             self.streams[stream, RNR_NAKS] += 1

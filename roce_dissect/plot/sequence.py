@@ -251,7 +251,7 @@ def _figures(space: Space, row: pd.Series, both: bool) -> str:
     if int(row[f"{way}_stall_ns"]) > 0:
         runs = units.plural(int(row[f"{way}_episodes"]), "resend episode")
         parts.append(f"stalled for {units.duration(int(row[f'{way}_stall_ns']))} in {runs}")
-    if not space.acked.count and row["transport"] == "RC":
+    if not space.acked.count and row["transport"] in ("RC", "XRC"):
         parts.append("no answer was captured")
     return ", ".join(parts)
 

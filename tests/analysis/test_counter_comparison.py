@@ -99,7 +99,7 @@ def test_what_packets_do_not_give():
 
 def test_names_of_mlx5():
     compared = table(
-        {"sent_pkts": 5, "rcvd_pkts": 6, "rcvd_rnr_err": 2, "np_cnp_sent": 3},
+        {"sent_pkts": 5, "rcvd_pkts": 6, "rnr_nak_retry_err": 2, "np_cnp_sent": 3},
         tx_vport_rdma_unicast_packets=5,
         rx_vport_rdma_unicast_packets=7,
         rnr_nak_retry_err=2,
@@ -109,7 +109,7 @@ def test_names_of_mlx5():
     assert dict(compared["wire_counter"]) == {
         "tx_vport_rdma_unicast_packets": "sent_pkts",
         "rx_vport_rdma_unicast_packets": "rcvd_pkts",
-        "rnr_nak_retry_err": "rcvd_rnr_err",
+        "rnr_nak_retry_err": "rnr_nak_retry_err",
         "cc_tx_cnp_pkts": "np_cnp_sent",
     }
     assert compared.index[~compared["agrees"]].tolist() == ["rx_vport_rdma_unicast_packets"]
@@ -117,7 +117,7 @@ def test_names_of_mlx5():
 
 @pytest.mark.parametrize(("host", "agrees"), [(1, False), (2, True), (3, True)])
 def test_out_of_buffer_has_at_least_what_the_wire_has(host, agrees):
-    row = table({"send_rnr_err": 2}, out_of_buffer=host).loc["out_of_buffer"]
+    row = table({"out_of_buffer": 2}, out_of_buffer=host).loc["out_of_buffer"]
     assert row["agrees"] == agrees
     assert (row["remark"] == "") == (host == 2)
 

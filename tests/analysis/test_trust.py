@@ -73,7 +73,7 @@ def test_a_capture_without_fault_has_but_the_icrc():
         ({"cut_answers": 50}, "cut_answers", "poor", "50 answers cut before the AETH: ACK or NAK is not known"),
         (
             {"sliced_packets": 900}, "sliced_packets", "good",
-            "900 frames cut by the snap length: payload sizes are taken from their headers",
+            "900 frames cut by the snap length: sizes are taken from what is left of their headers",
         ),
         (
             {"twin_packets": 500}, "doubled_frames", "poor",

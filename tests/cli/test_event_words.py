@@ -57,8 +57,8 @@ def resend(trigger, **changes):
         ),
         (
             {"trigger": "implied_nak", "arrived_packets": 3},
-            "frames 20-22: went back to PSN 11 after an answer beyond an unanswered READ: 3 packets (2.5 kB) sent "
-            "again, all of them had arrived; 200 µs without progress",
+            "frames 20-22: went back to PSN 11 after an answer beyond an unanswered READ or atomic: 3 packets "
+            "(2.5 kB) sent again, all of them had arrived; 200 µs without progress",
         ),
         (
             {"trigger": "timeout", "retry": 3},

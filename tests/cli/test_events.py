@@ -47,7 +47,7 @@ def test_a_set_up_is_told_step_by_step(call, samples):
     [
         (["--kind", "nak"], {"nak"}),
         (["--kind", "nak", "--kind", "gap"], {"nak", "gap"}),
-        (["--trigger", "timeout"], {"resend"}),
+        (["--trigger", "nak"], {"resend"}),
         (["--kind", "resend", "--trigger", "nak"], {"resend"}),
     ],
 )

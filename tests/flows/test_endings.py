@@ -83,15 +83,17 @@ def test_psn_mismatch(p, build, track):
 def test_nothing():
     none = np.zeros((0, states.STREAM_WORDS), np.int64)
     index = np.zeros(0, np.int64)
-    assert len(ended_by(none, 0)) == len(timeout_estimates(none)) == len(never_matched(none, index)) == 0
-    assert len(vantages(none, index, index)) == 0
+    no = np.zeros(0, bool)
+    assert len(ended_by(none, 0)) == len(timeout_estimates(none, no)) == len(never_matched(none, index)) == 0
+    assert len(vantages(none, index, index, no)) == 0
 
 
 @pytest.mark.parametrize(("wait_us", "exponent"), [(4.2, 0), (67_109, 14), (66_000, 14), (64_000, 13), (4_294, 10)])
 def test_timeout_estimate(wait_us, exponent):
     rows = np.zeros((1, states.STREAM_WORDS), np.int64)
     rows[0, states.TIMEOUT_LEAST] = wait_us * 1000
-    assert timeout_estimates(rows).tolist() == [exponent]
+    assert timeout_estimates(rows, np.ones(1, bool)).to_pylist() == [exponent]
+    assert timeout_estimates(rows, np.zeros(1, bool)).to_pylist() == [None]  # reordered: waits look too short
 
 
 #: Sets with retries in a row: the local ACK timeout with which the lab set its QPs up (truth.txt, ``timeout=``).

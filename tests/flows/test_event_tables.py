@@ -19,7 +19,7 @@ def test_a_nak_names_what_it_answers(p, build, track):
     events = tables(build, track(packets)).events
     naks = events[events["kind"] == "nak"]
     assert naks["cause_frame"].tolist() == [2, 7]
-    assert naks["cause_ns"].tolist() == [4_000_000, 1_000_000]
+    assert naks["cause_ns"].tolist() == [4_000_000, 2_000_000]
     assert list(events.columns) == list(EVENTS)
 
 

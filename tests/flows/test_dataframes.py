@@ -11,7 +11,7 @@ import pytest
 
 from roce_dissect import terms
 from roce_dissect.columns import Column
-from roce_dissect.flows.frames import known, place_columns, table_frame, term_names
+from roce_dissect.flows.dataframes import known, place_columns, table_frame, term_names
 
 TOP = (1 << 64) - 1
 
