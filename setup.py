@@ -15,6 +15,7 @@ KERNELS = (
     "roce_dissect.flows.ledger",
     "roce_dissect.flows.episodes",
     "roce_dissect.flows.messages",
+    "roce_dissect.flows.responder",
     "roce_dissect.flows.tracker",
 )
 # -fwrapv as Python itself is built: sums of absurd lengths wrap, in the compiled form too, instead of being undefined

@@ -22,8 +22,8 @@ HERE = Path(__file__).resolve().parent
 CASES = {
     "128 streams, healthy": (64, 0.0),
     "128 streams, 5 % of packets lost": (64, 0.4),
-
-
+    "10,000 streams, healthy": (5000, 0.0),
+    "10,000 streams, 5 % of packets lost": (5000, 0.4),
 }
 
 

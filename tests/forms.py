@@ -16,7 +16,8 @@ FORMS = ("compiled", "interpreted")
 BUILT_ON = {
     "roce_dissect.flows.episodes": "roce_dissect.flows.ledger",
     "roce_dissect.flows.messages": "roce_dissect.flows.episodes",
-    "roce_dissect.flows.tracker": "roce_dissect.flows.messages",
+    "roce_dissect.flows.responder": "roce_dissect.flows.messages",
+    "roce_dissect.flows.tracker": "roce_dissect.flows.responder",
 }
 
 

@@ -86,6 +86,7 @@ WITHOUT_ALL = {
     "roce_dissect.flows.episodes",
     "roce_dissect.flows.ledger",
     "roce_dissect.flows.messages",
+    "roce_dissect.flows.responder",
     "roce_dissect.flows.tracker",
 }
 

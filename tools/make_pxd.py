@@ -42,6 +42,7 @@ CLASSES = {
     "roce_dissect/flows/ledger.pxd": "roce_dissect.flows.ledger",
     "roce_dissect/flows/episodes.pxd": "roce_dissect.flows.episodes",
     "roce_dissect/flows/messages.pxd": "roce_dissect.flows.messages",
+    "roce_dissect/flows/responder.pxd": "roce_dissect.flows.responder",
 }
 #: Cython's types as C spells them.
 C_TYPES = {
@@ -104,7 +105,8 @@ def c_method(function: ast.FunctionDef) -> str | None:
     given = [f"{c_type(one.annotation)} {one.arg}" for one in function.args.args[1:] if one.annotation is not None]
     assert function.returns is not None
     arguments = ", ".join(["self", *given])
-    return f"cdef {c_type(function.returns)} {function.name}({arguments}) except {ast.unparse(raised.args[0])} nogil"
+    error = f"except {ast.unparse(raised.args[0])}" if raised.args else "noexcept"
+    return f"cdef {c_type(function.returns)} {function.name}({arguments}) {error} nogil"
 
 
 def class_text(module_name: str) -> str:

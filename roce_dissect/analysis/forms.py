@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from roce_dissect.capture import records
 from roce_dissect.decode import kernel
-from roce_dissect.flows import episodes, ledger, messages, tracker
+from roce_dissect.flows import episodes, ledger, messages, responder, tracker
 
 __all__ = ["interpreted_kernels"]
 
@@ -14,6 +14,7 @@ _KERNELS = {
     "ledger": ledger,
     "episodes": episodes,
     "messages": messages,
+    "responder": responder,
     "tracker": tracker,
 }
 

@@ -2,8 +2,8 @@
 """The tracker's books: streams, host pairs, open gaps, and the events that come of them.
 
 `Ledger` keeps the tables and knows no protocol. On it stand `roce_dissect.flows.episodes` (requests sent again),
-`roce_dissect.flows.messages` (verbs under way) and, with the rules, `roce_dissect.flows.tracker`. One source, two
-forms, as there. Where C would wrap and Python would not (the hash), the source masks.
+`roce_dissect.flows.messages` (verbs under way), `roce_dissect.flows.responder` and `roce_dissect.flows.tracker`. One
+source, two forms, as there. Where C would wrap and Python would not (the hash), the source masks.
 """
 
 from __future__ import annotations

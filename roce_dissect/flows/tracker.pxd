@@ -1,2 +1,2 @@
-from roce_dissect.flows.messages cimport Messages
+from roce_dissect.flows.responder cimport Responder
 from roce_dissect.flows.states cimport *

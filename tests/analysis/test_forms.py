@@ -11,7 +11,7 @@ from roce_dissect.analysis.summary import capture_summary
 from roce_dissect.flows.flow_table import FlowTable
 
 
-@pytest.mark.parametrize("name", ["records", "kernel", "ledger", "episodes", "messages", "tracker"])
+@pytest.mark.parametrize("name", ["records", "kernel", "ledger", "episodes", "messages", "responder", "tracker"])
 def test_one_interpreted_kernel_is_enough(monkeypatch, name):
     for other, module in forms._KERNELS.items():
         monkeypatch.setattr(module, "COMPILED", other != name)
