@@ -119,3 +119,72 @@ def test_time_that_runs_backwards(p, track, back):
     result = track(connection(p, *packets))
     assert of(result, "wait_ns", "packets") == [(0, 1)]
     assert result.word(states.STALL) >= 0
+
+
+def counted_up(p, *sends):
+    """Twenty plain requests with identifications that count up, answered; then sends of (PSN, ms, identification)."""
+    plain = [p("SEND_ONLY", psn, psn / 100, ip_id=psn) for psn in range(100, 120)]
+    answer = [p("ACKNOWLEDGE", 119, 1.3, "B")]
+    return plain + answer + [p("SEND_ONLY", psn, ms, ip_id=number) for psn, ms, number in sends]
+
+
+def test_identifications_tell_reordering(p, track):
+    """122 and 123 passed before 121, which was sent before them: no timeout, however long it took."""
+    packets = counted_up(p, (120, 2, 120), (122, 2, 122), (123, 2, 123), (121, 9, 121), (124, 9.1, 124))
+    assert of(track(packets), "trigger", "recovery", "retry") == [("reordering", "none", 0)]
+
+
+def test_identifications_tell_going_back_twice(p, track):
+    """Back to 120, then to 122 again without a silence: two acts, since the second 122 was sent later."""
+    sends = [(psn, 2, psn) for psn in (120, 121, 122, 123)]
+    again = [(120, 9, 200), (121, 9, 201), (122, 9, 202), (123, 9, 203), (122, 9.01, 204), (123, 9.01, 205)]
+    assert of(track(counted_up(p, *sends, *again)), "psn", "packets") == [(120, 4), (122, 2)]
+
+
+def test_a_network_duplicate_beyond_the_window_is_no_timeout(p, track):
+    packets = counted_up(p, (120, 2, 120), (121, 2, 121), (120, 9, 120), (122, 9.1, 122))
+    assert of(track(packets), "trigger") == [("reordering",)]
+
+
+def test_resends_that_were_reordered_are_one_going_back(p, track):
+    """10, 12, 11, 13 again, 10 us apart: without identifications that tell, a silence would have to lie between."""
+    packets = [p("SEND_ONLY", psn, 1) for psn in (100, 101, 102, 103)]
+    packets += [p("SEND_ONLY", psn, 9 + n / 100) for n, psn in enumerate((100, 102, 101, 103))]
+    assert of(track(connection(p, *packets)), "packets") == [(4,)]
+
+
+def test_what_is_in_flight_behind_an_rnr_nak_takes_no_cause(p, build, track):
+    """The last try: 100 is refused while 101 is on its way, and nothing comes any more."""
+    packets = []
+    for ms in (1, 10, 20):
+        packets += [p("SEND_ONLY", 100, ms), p("ACKNOWLEDGE", 100, ms + 1, "B", syndrome=0x2E)]
+        packets += [p("SEND_ONLY", 101, ms + 1.1)]
+    result = track(connection(p, *packets))
+    assert of(result, "trigger", "packets") == [("rnr_nak", 2), ("rnr_nak", 2)]
+    assert build.build_tables(result.flows, build.ADDRESSES, packets[-1]["time_ns"] + 10**8).connections[
+        "ended_by"
+    ].tolist() == ["rnr_retries"]
+
+
+def test_a_nak_that_waits_keeps_a_step_further_back_from_a_cause(p, track):
+    """Asked for 102, the sender goes back to 100: by the NAK, or by a timeout before it heard of it."""
+    packets = [p("SEND_ONLY", psn, 1) for psn in (100, 101, 102, 103)]
+    packets += [p("ACKNOWLEDGE", 102, 2, "B", syndrome=0x60), p("SEND_ONLY", 100, 9), p("SEND_ONLY", 101, 9)]
+    assert of(track(connection(p, *packets)), "trigger") == [("unknown",)]
+
+
+def test_an_implied_nak_names_the_first_answer(p, track):
+    """Two ACKs beyond an unanswered READ; the first one tells, and the reaction counts from there."""
+    packets = [p("READ_REQUEST", 100, 1, dma_len=64), p("SEND_ONLY", 101, 1), p("SEND_ONLY", 102, 1)]
+    packets += [p("ACKNOWLEDGE", 101, 2, "B"), p("ACKNOWLEDGE", 102, 4, "B"), p("READ_REQUEST", 100, 5, dma_len=64)]
+    assert of(track(connection(p, *packets)), "trigger", "trigger_frame", "reaction_ns") == [
+        ("implied_nak", 6, 3_000_000)
+    ]
+
+
+def test_the_gap_of_another_stream_is_none_of_this_one(p, track):
+    packets = [p("SEND_ONLY", 1, 0, dest_qp=40), p("SEND_ONLY", 3, 0, dest_qp=40), p("SEND_ONLY", 2, 1, dest_qp=40)]
+    packets += [*connection(p), p("ACKNOWLEDGE", 100, 2, "B", syndrome=0x60), p("SEND_ONLY", 100, 500)]
+    last = track(packets).episodes.iloc[-1]
+    assert last["trigger"] == "nak"
+    assert str(last["extent_ns"]) == "<NA>"

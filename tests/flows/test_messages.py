@@ -206,3 +206,51 @@ def test_a_new_life_ends_them(p, track):
         "send:101-101 unfinished",
         "send:9000000-9000000 unanswered",
     ]
+
+
+def test_a_late_read_of_unknown_range(p, track):
+    """No path MTU is known; the READ was lost first, and comes in the middle of a gap: its LAST response ends it."""
+    packets = [p("SEND_ONLY", 10, 0), p("ACKNOWLEDGE", 10, 0.1, "B"), p("SEND_ONLY", 14, 1)]
+    packets += [p("ACKNOWLEDGE", 11, 2, "B", syndrome=0x60), p("READ_REQUEST", 11, 3, dma_len=150)]
+    packets += [
+        p("READ_RESPONSE_FIRST", 11, 4, "B", payload_len=64),
+        p("READ_RESPONSE_MIDDLE", 12, 5, "B", payload_len=64),
+    ]
+    packets += [p("READ_RESPONSE_LAST", 13, 6, "B"), p("SEND_ONLY", 14, 7), p("ACKNOWLEDGE", 14, 8, "B")]
+    result = track(packets)
+    assert told(result, "answer_packets")[1:] == [("read:11-13 complete", 3), ("send:14-14 complete", 0)]
+    assert result.word(states.UNSEEN_PACKETS) == 0
+
+
+def test_a_read_that_came_in_part_has_no_answer(p, track):
+    packets = [p("READ_REQUEST", 100, 1, dma_len=3000), p("READ_RESPONSE_FIRST", 100, 2, "B", payload_len=1024)]
+    assert told(track(packets), "answer_frame", "latency_ns", "answer_first_frame") == [
+        ("read:100-100 unanswered", None, None, 2)
+    ]
+
+
+def test_what_came_late_before_a_refused_one(p, track):
+    """11 comes late while the refused 12 is still on its way: it was flushed, 12 was refused."""
+    packets = [p("SEND_ONLY", 10, 1), p("SEND_FIRST", 12, 1), p("ACKNOWLEDGE", 12, 2, "B", syndrome=0x61)]
+    packets += [p("SEND_ONLY", 11, 3), p("SEND_LAST", 13, 3)]
+    result = track([p("SEND_ONLY", 9, 0), p("ACKNOWLEDGE", 9, 0.1, "B"), *packets])
+    assert told(result, "syndrome")[1:] == [
+        ("send:10-10 complete", None),
+        ("send:11-11 flushed", None),
+        ("send:12-13 refused", 0x61),
+    ]
+
+
+def test_a_resend_is_no_short_answer(p, track):
+    """Karn: the ACK 5 us after the second try may answer the first one."""
+    packets = [p("SEND_ONLY", 100, 1), p("SEND_ONLY", 100, 1.995), p("ACKNOWLEDGE", 100, 2, "B")]
+    assert track(start(p) + packets).word(states.LEAST_ANSWER) == 200_000
+
+
+def test_the_epoch_itself_is_a_time(p, track):
+    packets = [*start(p), p("SEND_ONLY", 100, 1), p("SEND_ONLY", 100, 68)]
+    epoch = packets[2]["time_ns"]
+    for one in packets:
+        one["time_ns"] -= epoch
+    [row] = track(packets).episodes.itertuples()
+    assert (row.trigger, row.wait_ns) == ("timeout", 66_999_999)
