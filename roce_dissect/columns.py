@@ -188,6 +188,9 @@ _FIGURES = (
     Column("late_packets", "int64", "requests with verdict late", "packets"),
     Column("resent_packets", "int64", "requests with verdict resent", "packets"),
     Column("copies", "int64", "requests with verdict copy", "packets"),
+    Column(
+        "changed_requests", "int64", "requests sent again as another operation: the sender numbered anew", "packets"
+    ),
     Column("episodes", "int64", "episodes: acts of going back, or of late delivery"),
     Column("timeouts", "int64", "episodes that a timeout triggered"),
     Column("most_retries", "int64", "episodes in a row without progress, at most"),
@@ -357,7 +360,11 @@ MESSAGES = _table(
     Column("stream", "int32", "stream of its requests"),
     Column("verb", "str", "what it does", terms=Verb),
     Column("status", "str", "complete, or why not", terms=MessageStatus),
-    Column("whole", "bool", "its first and its last packet passed here, and all between"),
+    Column(
+        "whole",
+        "bool",
+        "its first and its last packet passed here, and all between, and they are no more than its DMA length",
+    ),
     Column("file", "uint16", "file of its first frame"),
     Column("frame", "int64", "first frame", "", "frame.number"),
     Column("last_file", "uint16", "file of its last request frame"),

@@ -152,7 +152,7 @@ def _notes(record: dict[str, Any], refused: bool) -> list[str]:
     packets = [int(record[f"{way}_packets"]) for way in ("a_to_b", "b_to_a")]
     if sum(packets) == 0 and not refused:
         notes.append("CM only")
-    elif record["transport"] == "RC" and sum(packets) and min(packets) == 0:
+    elif record["transport"] in ("RC", "XRC") and sum(packets) and min(packets) == 0:
         requests = int(record["a_to_b_requests"]) + int(record["b_to_a_requests"])
         notes.append("no answer seen" if requests else "answers only")
     if record["paired_by"] in WEAK_PAIRING:
@@ -162,6 +162,9 @@ def _notes(record: dict[str, Any], refused: bool) -> list[str]:
     response_gaps = int(record["a_to_b_response_gaps"]) + int(record["b_to_a_response_gaps"])
     if response_gaps:
         notes.append(f"{count(response_gaps)} READ responses missing")
+    changed = int(record["a_to_b_changed_requests"]) + int(record["b_to_a_changed_requests"])
+    if changed:
+        notes.append(f"{count(changed)} sent again as another operation")
     unseen = int(record["a_to_b_unseen_packets"]) + int(record["b_to_a_unseen_packets"])
     if unseen:
         notes.append(f"capture lacks {count(unseen)}")

@@ -119,7 +119,8 @@ class EventWords:
             return f"after {_NAK_WORDS[trigger][1]} in {frame}{later}"
         if trigger in _TIMEOUTS:
             kind = "an adaptive timeout" if trigger == "adaptive_timeout" else "a timeout"
-            return f"on {kind}, {wait} after the last try seen here"
+            answered = "" if episode["arrived_packets"] is None else ", though the answer had passed here"
+            return f"on {kind}, {wait} after the last try seen here{answered}"
         if trigger == "spurious":
             return "although its answer was on its way"
         return "for a reason that does not show here"
@@ -259,8 +260,12 @@ def _arrived(episode: dict[str, Any], way: _Way) -> str:
     if not way.confirmed or arrived is None:
         return ""
     if arrived == 0:
-        return "none of them had arrived" if episode["trigger"] in _NAKS and packets > 1 else ""
-    text = f"{'all' if arrived == packets else count(arrived)} of them had arrived" if packets > 1 else "it had arrived"
+        return "the receiver had taken none of them" if episode["trigger"] in _NAKS and packets > 1 else ""
+    text = (
+        f"the receiver had {'all' if arrived == packets else count(arrived)} of them"
+        if packets > 1
+        else "the receiver had it"
+    )
     sure = episode["trigger"] in (*_NAKS, "spurious") or way.near_receiver
     return text if sure else f"{text} (unless lost behind this point)"
 

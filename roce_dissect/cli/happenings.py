@@ -142,7 +142,10 @@ def _choose(lines: pd.DataFrame, repeats: np.ndarray, most: int) -> list[int]:
 
 def _happening(events: list[dict[str, Any]], words: EventWords, lengths: list[int]) -> Happening:
     first = events[0]
-    places = [place for event in events[:_FRAMES_OF_A_LINE] for place in words.places(event)[: _places(event)]]
+    places = [place for event in events for place in words.places(event)[: _places(event)]]
+    if len(events) > _FRAMES_OF_A_LINE:  # too many for a filter: all from the first to the last
+        last = events[-1]
+        places = [(first["file"], first["frame"], last["last_file"], last["last_frame"])]
     return Happening(
         int(first["time_ns"]),
         int(first["connection"]),

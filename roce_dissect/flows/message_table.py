@@ -38,6 +38,8 @@ def message_frame(rows: np.ndarray, connection: np.ndarray) -> pd.DataFrame:
     asks = flags & states.M_ASKS != 0
     ends = states.M_STARTED | states.M_ENDED
     whole = (flags & ends == ends) & (flags & states.M_HOLED == 0) & (asks | (packets == span))
+    # more than its RETH announced: two messages that the sender numbered alike
+    whole &= (flags & states.M_HAS_LENGTH == 0) | (rows[:, states.M_BYTES] <= rows[:, states.M_DMA_LEN])
     ended_by_answer = np.isin(rows[:, states.M_STATUS], (MessageStatus.COMPLETE, MessageStatus.REFUSED))
     answered = (rows[:, states.M_ANSWER_FRAME] != 0) & ended_by_answer  # a READ's last response so far is none
     responded = rows[:, states.M_ANSWER_FIRST_FRAME] != 0

@@ -325,6 +325,14 @@ class Messages(Episodes):
             sent_time = self.messages[before, M_SENT_TIME]
             self.messages[before, M_SENT_TIME] = self.time
             self.messages[before, M_RESENDS] += 1
+            if kind & (STARTS | READ) == STARTS and psn > self.messages[before, M_PSN]:
+                self.streams[stream, CHANGED_REQUESTS] += 1  # it begins a message where another one goes on
+            elif (
+                kind & CONTINUES
+                and psn == self.messages[before, M_PSN]
+                and (self.messages[before, M_FLAGS] & M_STARTED)
+            ):
+                self.streams[stream, CHANGED_REQUESTS] += 1
             return sent_time
         if late and kind & UNRELIABLE == 0:
             if kind & STARTS == 0 and before != 0 and self.goes_on(before, psn):

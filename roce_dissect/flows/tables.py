@@ -53,6 +53,7 @@ _WORD = {
     "acks": states.ACKS,
     "duplicate_acks": states.DUPLICATE_ACKS,
     "ack_regressions": states.ACK_REGRESSIONS,
+    "changed_requests": states.CHANGED_REQUESTS,
     "coalesced_acks": states.COALESCED_ACKS,
     "replayed_responses": states.REPLAYED_RESPONSES,
     "zero_credit_acks": states.ZERO_CREDIT_ACKS,

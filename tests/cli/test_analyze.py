@@ -45,7 +45,8 @@ def test_loss_is_told_with_its_frames(call, samples):
     # tshark: the NAK of frame 87 asks for 2032685; frames 126 to 162 carry 2032685 to 2032718, of 1,024 bytes each
     assert (
         "frames 126-162: went back to PSN 2032685 after the NAK in frame 87, 2.02 ms later: 34 packets (34.8 kB) "
-        "sent again, 1 of them not seen here before, none of them had arrived; 3.81 ms without progress" in text
+        "sent again, 1 of them not seen here before, the receiver had taken none of them; 3.81 ms without progress"
+        in text
     )
     assert re.search(r"192\.168\.100\.1 .*duplicate_request 131, out_of_seq_request 10", text)
     assert "1,728, of which 1,687 RoCE; also 41 TCP" in text

@@ -43,12 +43,12 @@ def resend(trigger, **changes):
         (
             {"trigger": "nak", "cause_file": 0, "cause_frame": 4, "reaction_ns": 100_000},
             "frames 20-22: went back to PSN 11 after the NAK in frame 4, 100 µs later: 3 packets (2.5 kB) sent again, "
-            "1 of them had arrived; 200 µs without progress",
+            "the receiver had 1 of them; 200 µs without progress",
         ),
         (
             {"trigger": "nak", "arrived_packets": 0, "late_packets": 1, "bytes": 0, "stall_ns": 0},
             "frames 20-22: went back to PSN 11 after a NAK: 3 packets sent again, 1 of them not seen here before, "
-            "none of them had arrived",
+            "the receiver had taken none of them",
         ),
         (
             {"trigger": "rnr_nak", "cause_file": 0, "cause_frame": 4, "reaction_ns": 640_000, "arrived_packets": None},
@@ -58,12 +58,12 @@ def resend(trigger, **changes):
         (
             {"trigger": "implied_nak", "arrived_packets": 3},
             "frames 20-22: went back to PSN 11 after an answer beyond an unanswered READ or atomic: 3 packets "
-            "(2.5 kB) sent again, all of them had arrived; 200 µs without progress",
+            "(2.5 kB) sent again, the receiver had all of them; 200 µs without progress",
         ),
         (
             {"trigger": "timeout", "retry": 3},
             "frames 20-22: went back to PSN 11 on a timeout, 67 ms after the last try seen here, retry 3: 3 packets "
-            "(2.5 kB) sent again, 1 of them had arrived (unless lost behind this point); 200 µs without progress",
+            "(2.5 kB) sent again, the receiver had 1 of them (unless lost behind this point); 200 µs without progress",
         ),
         (
             {"trigger": "adaptive_timeout", "arrived_packets": None},
@@ -73,12 +73,12 @@ def resend(trigger, **changes):
         (
             {"trigger": "spurious", "arrived_packets": 3},
             "frames 20-22: went back to PSN 11 although its answer was on its way: 3 packets (2.5 kB) sent again, "
-            "all of them had arrived; 200 µs without progress",
+            "the receiver had all of them; 200 µs without progress",
         ),
         (
             {"trigger": "unknown", "recovery": "selective", "count": 1, "arrived_packets": 1, "bytes": 1024},
             "frames 20-22: repeated PSN 11 alone for a reason that does not show here: 1 packet (1.02 kB) sent again, "
-            "it had arrived (unless lost behind this point); 200 µs without progress",
+            "the receiver had it (unless lost behind this point); 200 µs without progress",
         ),
         (
             {"trigger": "timeout", "recovery": "selective", "late_packets": 3, "arrived_packets": None, "stall_ns": 0},
@@ -104,7 +104,7 @@ def test_a_receiver_that_was_never_heard_is_not_spoken_for():
 
 
 def test_a_capture_point_near_the_receiver_is_sure_of_what_arrived():
-    assert "1 of them had arrived;" in words(vantage="near_b").sentence([resend("timeout")])
+    assert "the receiver had 1 of them;" in words(vantage="near_b").sentence([resend("timeout")])
     assert "(unless lost behind this point)" in words(vantage="near_a").sentence([resend("timeout")])
 
 

@@ -254,3 +254,19 @@ def test_the_epoch_itself_is_a_time(p, track):
         one["time_ns"] -= epoch
     [row] = track(packets).episodes.itertuples()
     assert (row.trigger, row.wait_ns) == ("timeout", 66_999_999)
+
+
+def test_requests_sent_again_as_another_operation(p, track):
+    """100 began a message of two packets; sent again, 101 begins one: the sender numbered anew."""
+    packets = [p("WRITE_FIRST", 100, 1, payload_len=64, dma_len=128), p("WRITE_LAST", 101, 1, payload_len=64)]
+    packets += [p("WRITE_LAST", 100, 9, payload_len=64), p("WRITE_FIRST", 101, 9, payload_len=64, dma_len=128)]
+    assert track(start(p) + packets).word(states.CHANGED_REQUESTS) == 2
+    again = [p("WRITE_FIRST", 100, 9, payload_len=64, dma_len=128), p("WRITE_LAST", 101, 9, payload_len=64)]
+    assert track(start(p) + packets[:2] + again).word(states.CHANGED_REQUESTS) == 0
+    read = [p("READ_REQUEST", 100, 1, dma_len=64), p("READ_REQUEST", 100, 9, dma_len=32)]
+    assert track(start(p) + read).word(states.CHANGED_REQUESTS) == 0
+
+
+def test_more_bytes_than_announced_is_not_whole(p, track):
+    packets = [p("WRITE_FIRST", 100, 1, payload_len=64, dma_len=100), p("WRITE_LAST", 101, 1, payload_len=64)]
+    assert told(track(start(p) + packets), "whole")[1:] == [("write:100-101 unanswered", False)]
