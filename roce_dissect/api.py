@@ -437,7 +437,7 @@ def _concatenate(frames: list[pd.DataFrame], wanted: Sequence[Column]) -> pd.Dat
         columns = {name: np.zeros(0, np.int64) for name in (*kernel_columns(wanted), *TRACKED)} | empty
         return packet_frame(wanted, columns, slice(0, 0), text_index([]))
     if len(frames) > 1:
-        for name in ("src", "dst"):
+        for name in ("src", "dst", "outer_src", "outer_dst"):
             if name in frames[0] and isinstance(frames[-1][name].dtype, pd.CategoricalDtype):
                 last = frames[-1][name].cat.categories
                 for frame in frames[:-1]:
