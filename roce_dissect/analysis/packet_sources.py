@@ -212,6 +212,7 @@ _TOLD_BY_COLUMN = (
     layout.HAS_IPV4,
     layout.HAS_IMMDT,
     layout.HAS_IETH,
+    layout.HAS_VNI,
 )
 
 
