@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import index
 from types import ModuleType
 from typing import TYPE_CHECKING
 
@@ -40,13 +41,17 @@ def chain_table(ports: Sequence[int] = ()) -> np.ndarray:
     ArgumentError
         Something that is no port, or too many of them.
     """
-    if any(isinstance(port, bool) or not isinstance(port, int) or not 0 < port < 1 << 16 for port in ports):
-        raise ArgumentError(f"UDP ports are integers from 1 to 65535, not {', '.join(map(repr, ports))}")
-    if len(ports) > layout.MOST_PORTS:
-        raise ArgumentError(f"{len(ports)} further UDP ports, {layout.MOST_PORTS} at most")
+    try:
+        numbers = [index(port) for port in ports]
+    except TypeError as error:
+        raise ArgumentError(f"ports must be a sequence of integers, not {ports!r:.100}") from error
+    if any(not 0 < port < 1 << 16 for port in numbers):
+        raise ArgumentError(f"UDP ports go from 1 to 65535: {', '.join(map(str, numbers)):.100}")
+    if len(numbers) > layout.MOST_PORTS:
+        raise ArgumentError(f"{len(numbers)} UDP ports beside 4791: {layout.MOST_PORTS} at most")
     table = np.zeros(layout.PORTS + layout.MOST_PORTS, np.uint16)
     table[: layout.PORTS] = layout.UNKNOWN_OPCODE
-    table[layout.PORTS : layout.PORTS + len(ports)] = ports
+    table[layout.PORTS : layout.PORTS + len(numbers)] = numbers
     for opcode, chain in HEADERS.items():
         table[opcode] = chain
     return table
