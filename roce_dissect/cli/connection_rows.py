@@ -149,6 +149,8 @@ def _pair(one: int, other: int) -> str:
 
 def _notes(record: dict[str, Any], refused: bool) -> list[str]:
     notes = []
+    if record.get("vni") is not None:
+        notes.append(f"VNI {int(record['vni'])}")
     packets = [int(record[f"{way}_packets"]) for way in ("a_to_b", "b_to_a")]
     if sum(packets) == 0 and not refused:
         notes.append("CM only")
