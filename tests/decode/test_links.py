@@ -123,3 +123,10 @@ def test_erf_ethernet(decode, frames):
     rows, decoder = decode(frames.erf(frame, 1), link_type=197)
     assert rows == []
     assert decoder.tallies[layout.TALLY_LINK] == 1
+
+
+@pytest.mark.parametrize("link_type", [0, 1, 12, 14, 101, 108, 113, 197, 228, 229, 247, 276])
+def test_empty_frame_at_the_end_of_the_buffer(decode, frames, link_type):
+    """Not even its first byte is there to be read."""
+    _, decoder = decode(frames.network(frames.v2(4))[1], b"", link_type=link_type)
+    assert decoder.tallies[layout.TALLY_CUT] >= 1
