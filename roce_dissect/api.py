@@ -239,6 +239,7 @@ def analyze(
     progress: Progress | None = None,
     poll_s: float | None = None,
     messages: bool = False,
+    ports: Sequence[int] = (),
 ) -> Analysis:
     """Read one or more captures to the end and say what happened in them. Memory does not grow with their length.
 
@@ -257,6 +258,8 @@ def analyze(
     messages : bool
         Keep the rows of `Analysis.messages` while reading: some 230 bytes each. Needed for what cannot be read twice;
         `Analysis.packets` and `Analysis.timeline` cannot be had of such a capture all the same.
+    ports : sequence of int
+        UDP destination ports of RoCE v2 beside 4791.
 
     Returns
     -------
@@ -272,7 +275,9 @@ def analyze(
     """
     if errors not in ("raise", "keep"):
         raise ArgumentError(f"errors must be 'raise' or 'keep', not {errors!r}")
-    session = Session(captures, keep_going=errors == "keep", progress=progress, poll_s=poll_s, messages=messages)
+    session = Session(
+        captures, keep_going=errors == "keep", progress=progress, poll_s=poll_s, messages=messages, ports=ports
+    )
     try:
         for _ in session:
             pass
@@ -286,7 +291,9 @@ def analyze(
     return session.analysis()
 
 
-def iter_packets(captures: Captures, columns: Sequence[str] | None = None) -> Iterator[pd.DataFrame]:
+def iter_packets(
+    captures: Captures, columns: Sequence[str] | None = None, *, ports: Sequence[int] = ()
+) -> Iterator[pd.DataFrame]:
     """RoCE packets of one or more captures, in pieces of at most some ten thousand rows, in constant memory.
 
     Parameters
@@ -296,6 +303,8 @@ def iter_packets(captures: Captures, columns: Sequence[str] | None = None) -> It
     columns : sequence of str, optional
         Columns of `roce_dissect.columns.PACKETS`, in the order wanted; default all. Those of the tracker
         (``verdict`` ...) cost a little more.
+    ports : sequence of int
+        UDP destination ports of RoCE v2 beside 4791.
 
     Yields
     ------
@@ -310,10 +319,12 @@ def iter_packets(captures: Captures, columns: Sequence[str] | None = None) -> It
         A column that does not exist; no capture at all; standard input, a pipe or a file object together with other
         captures; what is neither a path nor a binary file object.
     """
-    return iter(PacketSession(captures, packet_columns(columns), keep_going=False))
+    return iter(PacketSession(captures, packet_columns(columns), keep_going=False, ports=ports))
 
 
-def read_packets(captures: Captures, columns: Sequence[str] | None = None) -> pd.DataFrame:
+def read_packets(
+    captures: Captures, columns: Sequence[str] | None = None, *, ports: Sequence[int] = ()
+) -> pd.DataFrame:
     """All RoCE packets as one DataFrame. For large captures see `iter_packets`.
 
     Parameters
@@ -322,6 +333,8 @@ def read_packets(captures: Captures, columns: Sequence[str] | None = None) -> pd
         Several files are one capture in time order; ``"-"`` is standard input.
     columns : sequence of str, optional
         Columns of `roce_dissect.columns.PACKETS`, in the order wanted; default all.
+    ports : sequence of int
+        UDP destination ports of RoCE v2 beside 4791.
 
     Returns
     -------
@@ -337,7 +350,7 @@ def read_packets(captures: Captures, columns: Sequence[str] | None = None) -> pd
         A column that does not exist; no capture at all; standard input, a pipe or a file object together with other
         captures; what is neither a path nor a binary file object.
     """
-    return _concatenate(list(iter_packets(captures, columns)), packet_columns(columns))
+    return _concatenate(list(iter_packets(captures, columns, ports=ports)), packet_columns(columns))
 
 
 def track(packets: pd.DataFrame, bad_icrc: pd.Series | np.ndarray | None = None) -> Analysis:
@@ -388,6 +401,8 @@ class Session:
         For a pipe: make a step of 0 packets when nothing came for so many seconds. Default: wait.
     messages : bool
         Keep the rows of messages.
+    ports : sequence of int
+        UDP destination ports of RoCE v2 beside 4791.
 
     Attributes
     ----------
@@ -411,13 +426,15 @@ class Session:
         progress: Progress | None = None,
         poll_s: float | None = None,
         messages: bool = False,
+        ports: Sequence[int] = (),
     ) -> None:
         self.interrupted = False
+        self._ports = ports
         self._paths = input_list(captures)
         self._keep_going = keep_going
         self._messages = MessageRows() if messages else None
         names = FLOW_COLUMNS + (KEY_COLUMNS if messages else ())
-        self._blocks = Blocks(self._paths, names, keep_going=keep_going, progress=progress, poll_s=poll_s)
+        self._blocks = Blocks(self._paths, names, keep_going=keep_going, progress=progress, poll_s=poll_s, ports=ports)
         self._flows = FlowTable(on_messages=self._messages)
 
     def __iter__(self) -> Iterator[int]:
@@ -433,7 +450,7 @@ class Session:
         blocks, flows = self._blocks, self._flows
         summary = capture_summary(blocks.files, blocks.tallies, flows, interrupted=self.interrupted)
         tables = build_tables(flows, blocks.hosts.texts(), summary["last_time_ns"])
-        return Analysis(summary, tables, FileSource(self._paths, self._keep_going), self._messages)
+        return Analysis(summary, tables, FileSource(self._paths, self._keep_going, self._ports), self._messages)
 
 
 def _concatenate(frames: list[pd.DataFrame], wanted: Sequence[Column]) -> pd.DataFrame:
@@ -443,7 +460,7 @@ def _concatenate(frames: list[pd.DataFrame], wanted: Sequence[Column]) -> pd.Dat
         columns = {name: np.zeros(0, np.int64) for name in (*kernel_columns(wanted), *TRACKED)} | empty
         return packet_frame(wanted, columns, slice(0, 0), text_index([]))
     if len(frames) > 1:
-        for name in ("src", "dst"):
+        for name in ("src", "dst", "outer_src", "outer_dst"):
             if name in frames[0] and isinstance(frames[-1][name].dtype, pd.CategoricalDtype):
                 last = frames[-1][name].cat.categories
                 for frame in frames[:-1]:

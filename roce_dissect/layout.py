@@ -16,8 +16,14 @@ from roce_dissect.spec.headers import (
     HAS_ATOMIC_ETH,
     HAS_DETH,
     HAS_FETH,
+    HAS_GRE_SEQ,
     HAS_IETH,
+    HAS_LRH,
+    HAS_OUTER_IP,
     HAS_RDETH,
+    HAS_SESSION,
+    HAS_TUNNEL,
+    HAS_VNI,
     HAS_XRCETH,
 )
 from roce_dissect.spec.net import *  # and the kernel needs the numbers of types, protocols and ports
@@ -44,10 +50,15 @@ KEYS = 19  # XRCETH << 32 | IETH
 ATOMIC = 20  # swap or add; compare
 ATOMIC_ACK = 22
 RDETH = 23  # RDETH << 32 | FETH
-WORDS = 24
+TUNNEL = 24  # VNI << 32 | session << 16 | how many tunnels << 8 | innermost tunnel
+OUTER = 25  # code of the outer source << 32 | code of the outer destination
+GRE_SEQ = 26
+LRH = 27
+WORDS = 28
 
 #: Headers whose words are rare.
 RARE = HAS_RDETH | HAS_DETH | HAS_XRCETH | HAS_FETH | HAS_ATOMIC_ETH | HAS_ATOMIC_ACK_ETH | HAS_IETH
+RARE |= HAS_TUNNEL | HAS_OUTER_IP | HAS_VNI | HAS_SESSION | HAS_GRE_SEQ | HAS_LRH
 #: Header chain of an opcode that does not exist.
 UNKNOWN_OPCODE = 0x8000
 
@@ -72,4 +83,34 @@ TALLY_UDP = 9  # another port
 TALLY_ICMP = 10
 TALLY_IP = 11  # another protocol
 TALLY_ETHERNET = 12  # another Ethertype
+TALLY_TUNNEL = 13  # tunnels nested too deep, or of a version that is not known
+TALLY_MORE = 15  # never counted: the kernel's word for "a tunnel follows"
 TALLIES = 16
+
+# -- tunnels: `roce_dissect.terms.Tunnel` as C constants
+TUNNEL_VXLAN = 1
+TUNNEL_GENEVE = 2
+TUNNEL_GRE = 3
+TUNNEL_GRETAP = 4
+TUNNEL_NVGRE = 5
+TUNNEL_ERSPAN1 = 6
+TUNNEL_ERSPAN2 = 7
+TUNNEL_ERSPAN3 = 8
+TUNNEL_IPIP = 9
+TUNNEL_MPLS = 10
+#: Tunnels within each other, at most; MPLS counts as one whatever the number of its labels.
+MOST_TUNNELS = 4
+MOST_LABELS = 16  # of one MPLS stack
+#: What led to a tunnel: while a frame is on its way through tunnels, a row's OFFSET holds this, PAYLOAD where the
+#: tunnel's header begins, LENGTHS the presence bits of the link.
+LEADS_VXLAN = 1
+LEADS_GENEVE = 2
+LEADS_GRE = 3
+LEADS_IPV4 = 4
+LEADS_IPV6 = 5
+LEADS_MPLS = 6
+LEADS_MPLS_IN_IP = 7
+
+# -- further UDP ports of RoCE v2 stand behind the 256 header chains of the opcodes
+PORTS = 256
+MOST_PORTS = 16

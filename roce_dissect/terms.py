@@ -20,6 +20,7 @@ __all__ = [
     "Role",
     "Status",
     "Trigger",
+    "Tunnel",
     "Vantage",
     "Verb",
     "Verdict",
@@ -35,6 +36,22 @@ class Status(IntEnum):
     MALFORMED = 2  # lengths that contradict each other
     UNKNOWN_OPCODE = 3
     UNKNOWN_VERSION = 4  # BTH transport version other than 0
+
+
+class Tunnel(IntEnum):
+    """What a packet travelled in."""
+
+    NONE = 0
+    VXLAN = 1
+    GENEVE = 2
+    GRE = 3  # an IP packet in GRE
+    GRETAP = 4  # an Ethernet frame in GRE
+    NVGRE = 5
+    ERSPAN1 = 6
+    ERSPAN2 = 7
+    ERSPAN3 = 8
+    IPIP = 9  # IPv4 or IPv6 in IPv4 or IPv6
+    MPLS = 10
 
 
 class Role(IntEnum):

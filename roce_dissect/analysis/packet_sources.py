@@ -73,6 +73,8 @@ class PacketSession:
         For a pipe: deliver an empty DataFrame when nothing came for so many seconds. Default: wait.
     streams : numpy.ndarray, optional
         Integers, shape (n,): only the packets of these rows of the streams table.
+    ports : sequence of int
+        UDP destination ports of RoCE v2 beside 4791.
 
     Raises
     ------
@@ -92,13 +94,16 @@ class PacketSession:
         progress: Progress | None = None,
         poll_s: float | None = None,
         streams: np.ndarray | None = None,
+        ports: Sequence[int] = (),
     ) -> None:
         self._wanted = wanted
         self._streams = streams
         self._addresses = text_index([])
         self._tracked = streams is not None or any(column.name in TRACKED for column in wanted)
         names = kernel_columns(wanted) + (FLOW_COLUMNS if self._tracked else ())
-        self._blocks = Blocks(input_list(captures), names, keep_going=keep_going, progress=progress, poll_s=poll_s)
+        self._blocks = Blocks(
+            input_list(captures), names, keep_going=keep_going, progress=progress, poll_s=poll_s, ports=ports
+        )
 
     @property
     def files(self) -> list[FileSummary]:
@@ -175,15 +180,18 @@ class FileSource(PacketSource):
         As `input_list` gives them. Standard input and file objects cannot be read again: `frames` raises ArgumentError.
     keep_going : bool
         Pass over what cannot be read of a file, instead of raising its CaptureError.
+    ports : sequence of int
+        UDP destination ports of RoCE v2 beside 4791.
     """
 
-    def __init__(self, paths: list[str | BinaryIO], keep_going: bool = False) -> None:
+    def __init__(self, paths: list[str | BinaryIO], keep_going: bool = False, ports: Sequence[int] = ()) -> None:
         self._paths = paths
+        self._ports = ports
         self._keep_going = keep_going
 
     def frames(self, wanted: Sequence[Column], streams: np.ndarray | None) -> Iterator[pd.DataFrame]:
         self._demand_files("packets")
-        return iter(PacketSession(self._paths, wanted, keep_going=self._keep_going, streams=streams))
+        return iter(PacketSession(self._paths, wanted, keep_going=self._keep_going, streams=streams, ports=self._ports))
 
     def message_rows(self) -> Iterator[np.ndarray]:
         self._demand_files("messages")
@@ -192,7 +200,8 @@ class FileSource(PacketSource):
     def _read_messages(self) -> Iterator[np.ndarray]:
         rows = MessageRows()
         flows = FlowTable(on_messages=rows)
-        for block in Blocks(self._paths, FLOW_COLUMNS + KEY_COLUMNS, keep_going=self._keep_going):
+        names = FLOW_COLUMNS + KEY_COLUMNS
+        for block in Blocks(self._paths, names, keep_going=self._keep_going, ports=self._ports):
             flows.feed(block.columns, block.rows, block.messages)
             yield from rows.take()
         flows.finish()
@@ -212,6 +221,7 @@ _TOLD_BY_COLUMN = (
     layout.HAS_IPV4,
     layout.HAS_IMMDT,
     layout.HAS_IETH,
+    layout.HAS_VNI,
 )
 
 

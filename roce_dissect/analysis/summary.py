@@ -29,6 +29,7 @@ _OTHER = {
     "malformed": layout.TALLY_MALFORMED,
     "cut": layout.TALLY_CUT,
     "other_link_type": layout.TALLY_LINK,
+    "other_tunnel": layout.TALLY_TUNNEL,
 }
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from roce_dissect.cli.common import UNREADABLE, Interrupt, complain
+from roce_dissect.cli.common import PORT_OPTION, UNREADABLE, Interrupt, complain
 from roce_dissect.cli.reading import end_status, holds_something, read_captures
 
 if TYPE_CHECKING:
@@ -29,7 +29,10 @@ __all__ = ["command", "print_analysis"]
     help="A host's own counters to hold against the capture: what ethtool -S, rdma statistic or sysfs print; twice for "
     "a host: before, after. See docs/counters.md.",
 )
-def command(files: tuple[str, ...], form: str, top: int, events: int, counters: tuple[str, ...]) -> int:
+@PORT_OPTION
+def command(
+    files: tuple[str, ...], form: str, top: int, events: int, counters: tuple[str, ...], ports: tuple[int, ...]
+) -> int:
     """Say what happened in a capture, with the frames that prove it.
 
     Several FILEs are one capture in time order, as mergecap would join them; - is standard input. The connections with
@@ -41,7 +44,7 @@ def command(files: tuple[str, ...], form: str, top: int, events: int, counters: 
     hosts = read_hosts(counters)
     warn_if_slow()
     with Interrupt() as interrupt:
-        result = read_captures(files, interrupt)
+        result = read_captures(files, interrupt, ports=ports)
     complaints = compare_hosts(result, hosts) if holds_something(result) else []
     if form == "json" or holds_something(result):
         print_analysis(result, form, top, events)

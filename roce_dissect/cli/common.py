@@ -18,6 +18,7 @@ __all__ = [
     "FINE",
     "INTERRUPTED",
     "POLL_S",
+    "PORT_OPTION",
     "PROGRAM",
     "UNREADABLE",
     "Interrupt",
@@ -36,6 +37,16 @@ INTERRUPTED = 128 + signal.SIGINT
 
 #: How long to wait for a pipe before looking at signals.
 POLL_S = 0.2
+
+#: Of all commands that read captures.
+PORT_OPTION = click.option(
+    "--port",
+    "ports",
+    multiple=True,
+    type=click.IntRange(1, 65535),
+    metavar="PORT",
+    help="A UDP destination port of RoCE v2 beside 4791; once for each.",
+)
 
 _PATIENCE = 16  # batches of records without a step
 

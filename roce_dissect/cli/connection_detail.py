@@ -79,7 +79,9 @@ def detail_lines(result: Analysis, connection: int, width: int | None) -> list[s
 def _facts(result: Analysis, record: dict[str, Any], ways: list[dict[str, Any] | None]) -> Iterator[tuple[str, str]]:
     several = len(result.capture["files"]) > 1
     number = record["connection"]
-    yield "connection", f"#{number}, {record['transport']}, RoCE v{record['version']}"
+    version = f"RoCE v{record['version']}" if record["version"] else "native InfiniBand"
+    yield "connection", f"#{number}, {record['transport']}, {version}"
+    yield "VNI", "" if record["vni"] is None else f"{record['vni']}"
     for end in ("a", "b"):
         yield end, end_text(record, end)
     span = duration(record["last_time_ns"] - record["first_time_ns"])

@@ -133,6 +133,8 @@ def _notes(record: dict[str, Any], faults: list[str]) -> list[str]:
         notes.append("CM only")
     elif record["transport"] == "RC" and sum(packets) and min(packets) == 0:
         notes.append("one direction only")
+    if record.get("vni") is not None:
+        notes.append(f"VNI {int(record['vni'])}")
     if int(record["life"]) > 1:
         notes.append(f"life {record['life']}")
     return notes

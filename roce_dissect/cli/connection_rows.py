@@ -149,10 +149,12 @@ def _pair(one: int, other: int) -> str:
 
 def _notes(record: dict[str, Any], refused: bool) -> list[str]:
     notes = []
+    if record.get("vni") is not None:
+        notes.append(f"VNI {int(record['vni'])}")
     packets = [int(record[f"{way}_packets"]) for way in ("a_to_b", "b_to_a")]
-    if sum(packets) == 0 and not refused:
+    if max(packets) == 0 and not refused:
         notes.append("CM only")
-    elif record["transport"] in ("RC", "XRC") and sum(packets) and min(packets) == 0:
+    elif record["transport"] in ("RC", "XRC") and max(packets) > 0 and min(packets) == 0:
         requests = int(record["a_to_b_requests"]) + int(record["b_to_a_requests"])
         notes.append("no answer seen" if requests else "answers only")
     if record["paired_by"] in WEAK_PAIRING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from roce_dissect.cli.common import Interrupt
+from roce_dissect.cli.common import PORT_OPTION, Interrupt
 from roce_dissect.cli.reading import end_status, holds_something, known_connection, read_captures
 
 if TYPE_CHECKING:
@@ -46,7 +46,10 @@ _ASCENDING = ("first", "last")
 @click.option("--count", "most", type=click.IntRange(1), metavar="N", help="At most N connections; default: all.")
 @click.option("--connection", type=click.IntRange(1), metavar="N", help="Everything about one.")
 @click.option("--format", "form", type=click.Choice(["text", "json", "csv"]), default="text", show_default=True)
-def command(files: tuple[str, ...], sort: str, most: int | None, connection: int | None, form: str) -> int:
+@PORT_OPTION
+def command(
+    files: tuple[str, ...], sort: str, most: int | None, connection: int | None, form: str, ports: tuple[int, ...]
+) -> int:
     """List all connections, or tell everything about one.
 
     One line each: how it ended within the capture (open: it did not), what it carried, how often its senders went back
@@ -57,7 +60,7 @@ def command(files: tuple[str, ...], sort: str, most: int | None, connection: int
 
     warn_if_slow()
     with Interrupt() as interrupt:
-        result = read_captures(files, interrupt)
+        result = read_captures(files, interrupt, ports=ports)
     if holds_something(result) and known_connection(result, connection):
         table = _chosen(result, sort, most, connection)
         sys.stdout.write(_text(result, table, connection) if form == "text" else _other(table, form))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from roce_dissect.cli.common import Interrupt
+from roce_dissect.cli.common import PORT_OPTION, Interrupt
 from roce_dissect.cli.reading import end_status, holds_something, known_connection, read_captures
 from roce_dissect.terms import EventKind, Trigger
 
@@ -43,6 +43,7 @@ _ROWS_AT_ONCE = 1000
 @click.option("--count", "most", type=click.IntRange(1), metavar="N", help="At most N events; default: all.")
 @click.option("--filters", is_flag=True, help="A Wireshark display filter at the end of each line.")
 @click.option("--format", "form", type=click.Choice(["text", "jsonl", "csv"]), default="text", show_default=True)
+@PORT_OPTION
 def command(
     files: tuple[str, ...],
     connection: int | None,
@@ -51,6 +52,7 @@ def command(
     most: int | None,
     filters: bool,
     form: str,
+    ports: tuple[int, ...],
 ) -> int:
     """Print one line per event in time order: losses, resends with cause and cost, NAKs, marks, set-up.
 
@@ -65,7 +67,7 @@ def command(
 
     warn_if_slow()
     with Interrupt() as interrupt:
-        result = read_captures(files, interrupt)
+        result = read_captures(files, interrupt, ports=ports)
     if holds_something(result) and known_connection(result, connection):
         from roce_dissect.cli.event_table import events_with_episodes
 

@@ -31,6 +31,7 @@ _OTHER_NAMES = {
     "malformed": "malformed",
     "cut": "cut too short to identify",
     "other_link_type": "of a link type that is not decoded",
+    "other_tunnel": "in tunnels that are not decoded",
 }
 
 #: Totals of which any but 0 is trouble. Marks and CNPs are the fabric at work.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from roce_dissect.cli.common import INTERRUPTED, Interrupt
+from roce_dissect.cli.common import INTERRUPTED, PORT_OPTION, Interrupt
 from roce_dissect.cli.reading import end_status, holds_something, known_connection, read_captures, readable_once
 from roce_dissect.terms import MessageStatus, Verb
 
@@ -63,6 +63,7 @@ class _Selection:
 )
 @click.option("--filters", is_flag=True, help="A Wireshark display filter at the end of each line.")
 @click.option("--format", "form", type=click.Choice(["text", "jsonl", "csv"]), default="text", show_default=True)
+@PORT_OPTION
 def command(
     files: tuple[str, ...],
     connection: int | None,
@@ -72,6 +73,7 @@ def command(
     most: int | None,
     filters: bool,
     form: str,
+    ports: tuple[int, ...],
 ) -> int:
     """Print one line per message (verb), with status and latency, in the order in which they ended.
 
@@ -88,7 +90,7 @@ def command(
 
     warn_if_slow()
     with Interrupt() as interrupt:
-        result = read_captures(files, interrupt, messages=readable_once(files))
+        result = read_captures(files, interrupt, messages=readable_once(files), ports=ports)
         status = end_status(result)
         if not holds_something(result) or not known_connection(result, connection):
             return status

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from roce_dissect.cli.common import INTERRUPTED, POLL_S, Interrupt, report_files
+from roce_dissect.cli.common import INTERRUPTED, POLL_S, PORT_OPTION, Interrupt, report_files
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,7 +21,8 @@ __all__ = ["command"]
 @click.option("--format", "form", type=click.Choice(["text", "csv", "jsonl"]), default="text", show_default=True)
 @click.option("--columns", metavar="NAME,...", help="Columns to print, in this order; in text form, separated by tabs.")
 @click.option("--count", "most", type=click.IntRange(1), metavar="N", help="Stop after N packets.")
-def command(files: tuple[str, ...], form: str, columns: str | None, most: int | None) -> int:
+@PORT_OPTION
+def command(files: tuple[str, ...], form: str, columns: str | None, most: int | None, ports: tuple[int, ...]) -> int:
     """Print one line per RoCE packet, with verdicts.
 
     In text form: frame, time since the first frame, addresses, operation, QP, PSN, length, and what is remarkable:
@@ -43,7 +44,7 @@ def command(files: tuple[str, ...], form: str, columns: str | None, most: int | 
     warn_if_slow()
     with Interrupt() as interrupt:
         session = PacketSession(
-            list(files), wanted, keep_going=True, progress=lambda *_: interrupt.look(), poll_s=POLL_S
+            list(files), wanted, keep_going=True, progress=lambda *_: interrupt.look(), poll_s=POLL_S, ports=ports
         )
         if form == "csv":
             click.echo(",".join(column.name for column in wanted))

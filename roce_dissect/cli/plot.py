@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from roce_dissect.cli.common import FINE, report_files
+from roce_dissect.cli.common import FINE, PORT_OPTION, report_files
 from roce_dissect.cli.reading import connections_to_choose, known_connection
 from roce_dissect.errors import ArgumentError
 
@@ -47,6 +47,7 @@ class _Size(click.ParamType):
 @click.option("--connection", type=click.IntRange(1), metavar="N", help="Number in the table of analyze.")
 @click.option("--size", type=_Size(), default=None, help="Inches, such as 10x6.")
 @click.option("--dpi", type=click.IntRange(20, 1200), default=150, show_default=True)
+@PORT_OPTION
 def command(
     kind: str,
     files: tuple[str, ...],
@@ -54,6 +55,7 @@ def command(
     connection: int | None,
     size: tuple[float, float] | None,
     dpi: int,
+    ports: tuple[int, ...],
 ) -> int:
     """Draw a connection's PSNs over time (sequence), or goodput over time (rate), of a capture.
 
@@ -74,7 +76,7 @@ def command(
     from roce_dissect.api import Session
 
     mpl.use("Agg")
-    session = Session(list(files), keep_going=True)
+    session = Session(list(files), keep_going=True, ports=ports)
     for _ in session:
         pass
     result = session.analysis()

@@ -24,7 +24,9 @@ __all__ = [
 _MOST_LISTED = 5
 
 
-def read_captures(files: Sequence[str], interrupt: Interrupt, *, messages: bool = False) -> Analysis:
+def read_captures(
+    files: Sequence[str], interrupt: Interrupt, *, messages: bool = False, ports: Sequence[int] = ()
+) -> Analysis:
     """Analyse captures to their end, or up to Ctrl-C, with a bar on standard error.
 
     Parameters
@@ -35,6 +37,8 @@ def read_captures(files: Sequence[str], interrupt: Interrupt, *, messages: bool 
         Entered by the caller; its ``wanted`` says whether Ctrl-C ended it.
     messages : bool
         Keep the rows of messages.
+    ports : sequence of int
+        UDP destination ports of RoCE v2 beside 4791.
     """
     from roce_dissect.api import Session
     from roce_dissect.cli.progress import ReadingBar
@@ -45,7 +49,9 @@ def read_captures(files: Sequence[str], interrupt: Interrupt, *, messages: bool 
             bar(done, total)
             interrupt.look()
 
-        session = Session(list(files), keep_going=True, progress=progress, poll_s=POLL_S, messages=messages)
+        session = Session(
+            list(files), keep_going=True, progress=progress, poll_s=POLL_S, messages=messages, ports=ports
+        )
         try:
             for _ in interrupt.through(session):
                 pass

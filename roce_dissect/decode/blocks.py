@@ -92,6 +92,10 @@ class Blocks:
         For a live pipe: yield an empty block when nothing came for so long.
     progress : callable, optional
         Called with (bytes read, bytes in all or None) after each batch.
+    hosts : HostTable, optional
+        Addresses known so far.
+    ports : sequence of int
+        UDP destination ports of RoCE v2 beside 4791.
 
     Attributes
     ----------
@@ -111,13 +115,14 @@ class Blocks:
         poll_s: float | None = None,
         progress: Callable[[int, int | None], None] | None = None,
         hosts: HostTable | None = None,
+        ports: Sequence[int] = (),
     ) -> None:
         if not inputs:
             raise ArgumentError("no capture given")
         self._keep_going = keep_going
         self._poll_s = poll_s
         self._progress = progress
-        self._decoder = Decoder(tuple(dict.fromkeys((*names, "frame_key", "time_ns", *CM_COLUMNS))), hosts)
+        self._decoder = Decoder(tuple(dict.fromkeys((*names, "frame_key", "time_ns", *CM_COLUMNS))), hosts, ports=ports)
         self.hosts = self._decoder.hosts
         self.tallies = self._decoder.tallies
         self.files: list[FileSummary] = []

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from roce_dissect.spec import cm as spec
+from roce_dissect.spec.headers import HAS_VNI
 from roce_dissect.spec.opcodes import Opcode
 
 if TYPE_CHECKING:
@@ -32,6 +33,8 @@ CM_COLUMNS = (
     "time_ns",
     "status",
     "version",
+    "present",
+    "vni",
 )
 _UD_SEND_ONLY = Opcode["UD_SEND_ONLY"]
 #: Fields of each message that is read here, besides those of every MAD.
@@ -53,7 +56,8 @@ class Message:
 
     ``row`` is the packet's row in the batch, ``src`` and ``dst`` are host codes; ``qpn`` is the sender's (REQ, REP) or
     the receiver's (DREQ); ``mtu`` is in bytes; ``reason`` is the REJ's; ``transport`` is a `Transport`;
-    ``ack_timeout`` is the exponent t of 4.096 us x 2^t (0: none; -1: cut).
+    ``ack_timeout`` is the exponent t of 4.096 us x 2^t (0: none; -1: cut); ``network`` is the VNI + 1 of the tunnel
+    that the message came in, 0: none.
     """
 
     row: int
@@ -71,6 +75,7 @@ class Message:
     reason: int = 0
     transport: int = 0
     ack_timeout: int = -1
+    network: int = 0
 
 
 def cm_messages(columns: Mapping[str, np.ndarray], rows: int, data: np.ndarray) -> list[Message]:
@@ -137,5 +142,6 @@ def _read(columns: Mapping[str, np.ndarray], row: int, mad: bytes) -> Message | 
         number(spec.MAD_FIELDS["local_id"]),
         number(spec.MAD_FIELDS["remote_id"]) if kind is not spec.CmMessage.REQ else 0,
         int(columns["version"][row]),
+        network=int(columns["vni"][row]) + 1 if columns["present"][row] & HAS_VNI else 0,
         **more,
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from operator import index
 from types import ModuleType
 from typing import TYPE_CHECKING
 
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Decoder", "chain_table", "size_table"]
 
-#: Rows that the kernel works on at a time: 24 KiB of header words, half of a first-level cache.
+#: Rows that the kernel works on at a time: 28 KiB of header words, which a first-level cache holds.
 BLOCK = 128
 
 #: Fields that are no columns for users, but other stages need.
@@ -31,9 +33,25 @@ INTERNAL = {
 }
 
 
-def chain_table() -> np.ndarray:
-    """Extended headers of each of the 256 opcodes, uint16; `UNKNOWN_OPCODE` where there is none."""
-    table = np.full(256, layout.UNKNOWN_OPCODE, np.uint16)
+def chain_table(ports: Sequence[int] = ()) -> np.ndarray:
+    """Extended headers of each of the 256 opcodes, uint16; `UNKNOWN_OPCODE` for none. Then further UDP ports.
+
+    Raises
+    ------
+    ArgumentError
+        Something that is no port, or too many of them.
+    """
+    try:
+        numbers = [index(port) for port in ports]
+    except TypeError as error:
+        raise ArgumentError(f"ports must be a sequence of integers, not {ports!r:.100}") from error
+    if any(not 0 < port < 1 << 16 for port in numbers):
+        raise ArgumentError(f"UDP ports go from 1 to 65535: {', '.join(map(str, numbers)):.100}")
+    if len(numbers) > layout.MOST_PORTS:
+        raise ArgumentError(f"{len(numbers)} UDP ports beside 4791: {layout.MOST_PORTS} at most")
+    table = np.zeros(layout.PORTS + layout.MOST_PORTS, np.uint16)
+    table[: layout.PORTS] = layout.UNKNOWN_OPCODE
+    table[layout.PORTS : layout.PORTS + len(numbers)] = numbers
     for opcode, chain in HEADERS.items():
         table[opcode] = chain
     return table
@@ -59,6 +77,8 @@ class Decoder:
         Addresses known so far; several decoders may share one table, but not at the same time.
     kernel : module, optional
         Another form of `roce_dissect.decode.kernel`, for tests.
+    ports : sequence of int
+        UDP destination ports of RoCE v2 beside 4791.
 
     Attributes
     ----------
@@ -70,7 +90,11 @@ class Decoder:
     """
 
     def __init__(
-        self, names: tuple[str, ...] | list[str], hosts: HostTable | None = None, kernel: ModuleType | None = None
+        self,
+        names: tuple[str, ...] | list[str],
+        hosts: HostTable | None = None,
+        kernel: ModuleType | None = None,
+        ports: Sequence[int] = (),
     ) -> None:
         kernel = default_kernel if kernel is None else kernel
         self.hosts = HostTable() if hosts is None else hosts
@@ -80,7 +104,7 @@ class Decoder:
         self._interpreted = not kernel.COMPILED
         self._kernel = kernel.Kernel(
             np.zeros((BLOCK, layout.WORDS), np.uint64),
-            chain_table(),
+            chain_table(ports),
             size_table(),
             self.hosts.slots,
             self.hosts.words,

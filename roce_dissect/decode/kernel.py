@@ -272,6 +272,76 @@ def decode_bth(
     return finish(row, presence, status, at - start, words)
 
 
+# -- tunnels: whoever meets one writes where it begins into the row, and `open_tunnel` takes it from there
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(-1, check=False)
+def lead(
+    at: cython.Py_ssize_t,
+    by: cython.ulonglong,
+    row: cython.Py_ssize_t,
+    presence: cython.ulonglong,
+    words: cython.ulonglong[:, ::1],
+) -> cython.int:
+    """A tunnel's header begins at `at` (perhaps behind what was captured); `by` is one of ``LEADS_*``."""
+    words[row, PAYLOAD] = cython.cast(cython.ulonglong, at)
+    words[row, OFFSET] = by
+    words[row, LENGTHS] = presence & (HAS_ETH | HAS_VLAN | HAS_VLAN2)
+    return TALLY_MORE
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(-1, check=False)
+def decode_protocol(
+    at: cython.Py_ssize_t,
+    protocol: cython.uint,
+    row: cython.Py_ssize_t,
+    presence: cython.ulonglong,
+    words: cython.ulonglong[:, ::1],
+) -> cython.int:
+    """An IP protocol other than UDP; what it carries begins at `at`."""
+    if protocol == PROTO_TCP:
+        return TALLY_TCP
+    if protocol == PROTO_ICMP or protocol == PROTO_ICMPV6:
+        return TALLY_ICMP
+    if protocol == PROTO_GRE:
+        return lead(at, LEADS_GRE, row, presence, words)
+    if protocol == PROTO_IPIP:
+        return lead(at, LEADS_IPV4, row, presence, words)
+    if protocol == PROTO_IPV6:
+        return lead(at, LEADS_IPV6, row, presence, words)
+    if protocol == PROTO_MPLS:
+        return lead(at, LEADS_MPLS_IN_IP, row, presence, words)
+    return TALLY_IP
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(-1, check=False)
+def decode_port(
+    at: cython.Py_ssize_t,
+    port: cython.uint,
+    row: cython.Py_ssize_t,
+    presence: cython.ulonglong,
+    words: cython.ulonglong[:, ::1],
+    chains: cython.const[cython.ushort][::1],
+) -> cython.int:
+    """A UDP destination port other than 4791; the header begins at `at`. TALLY_ROCE: RoCE by the caller's wish."""
+    further: cython.Py_ssize_t
+    for further in range(PORTS, PORTS + MOST_PORTS):
+        if chains[further] == port and port != 0:
+            return TALLY_ROCE
+    if port == PORT_VXLAN:
+        return lead(at + 8, LEADS_VXLAN, row, presence, words)
+    if port == PORT_GENEVE:
+        return lead(at + 8, LEADS_GENEVE, row, presence, words)
+    return TALLY_UDP
+
+
 @cython.cfunc
 @cython.inline
 @cython.nogil
@@ -291,11 +361,14 @@ def decode_udp(
 ) -> cython.int:
     """UDP; only destination port 4791 goes further, whatever the source port. `ip_end` is where the IP packet ends."""
     wire_end: cython.Py_ssize_t
+    tally: cython.int
     status: cython.ulonglong = STATUS_OK
     if captured - at < 4:
         return TALLY_CUT
     if load16(data, at + 2) != PORT_ROCE_V2:
-        return TALLY_UDP
+        tally = decode_port(at, load16(data, at + 2), row, presence, words, chains)
+        if tally != TALLY_ROCE:
+            return tally
     words[row, STATE] |= 2 << 8
     if captured - at < 8:
         return finish(row, presence, STATUS_CUT, at - start, words)
@@ -338,7 +411,8 @@ def decode_ipv4(
     if load16(data, at + 6) & 0x1FFF:
         return TALLY_FRAGMENT
     if data[at + 9] != PROTO_UDP:
-        return TALLY_TCP if data[at + 9] == PROTO_TCP else TALLY_ICMP if data[at + 9] == PROTO_ICMP else TALLY_IP
+        words[row, HOSTS] = at
+        return decode_protocol(at + header, data[at + 9], row, presence, words)
     if captured - at < header:
         return TALLY_CUT
     first = load64(data, at)
@@ -371,7 +445,11 @@ def decode_ipv6(
     chains: cython.const[cython.ushort][::1],
     sizes: cython.const[cython.uchar][::1],
 ) -> cython.int:
-    """IPv6 with extension headers, or a GRH (the caller has set HAS_GRH), which has the same form."""
+    """IPv6 with extension headers, or a GRH (the caller has set HAS_GRH), which has the same form.
+
+    With HAS_LRH it is native InfiniBand: a GRH if HAS_GRH is set, too, else BTH at once.
+    """
+    status: cython.ulonglong = STATUS_OK
     base: cython.Py_ssize_t = at
     header: cython.Py_ssize_t
     following: cython.uint
@@ -379,8 +457,16 @@ def decode_ipv6(
     ip_end: cython.Py_ssize_t
     first: cython.ulonglong
     tally: cython.int = TALLY_ROCE
-    if presence & HAS_GRH:
-        words[row, STATE] |= 1 << 8
+    if presence & (HAS_GRH | HAS_LRH):
+        if presence & HAS_LRH == 0:
+            words[row, STATE] |= 1 << 8
+        elif presence & HAS_GRH == 0:
+            wire_end = at - 8 + (load16(data, at - 4) & 0x7FF) * 4
+            if wire_end - at < 16:  # BTH, ICRC
+                return finish(row, presence, STATUS_MALFORMED, at - start, words)
+            return decode_bth(
+                data, start, at, captured, wire_end, row, presence, status, want_icrc, words, chains, sizes
+            )
         if captured - at < 40:
             return finish(row, presence & ~cython.cast(cython.ulonglong, HAS_GRH), STATUS_CUT, at - start, words)
     else:
@@ -398,7 +484,9 @@ def decode_ipv6(
         if data[base] >> 4 != 6 or following != PROTO_IBA or wire_end - at < 16:  # BTH, ICRC
             finish(row, presence, STATUS_MALFORMED, at - start, words)
         else:
-            decode_bth(data, start, at, captured, wire_end, row, presence, STATUS_OK, want_icrc, words, chains, sizes)
+            if presence & HAS_LRH and wire_end - base != (load16(data, base - 4) & 0x7FF) * 4 - 8:
+                status = STATUS_MALFORMED  # LRH and GRH disagree
+            decode_bth(data, start, at, captured, wire_end, row, presence, status, want_icrc, words, chains, sizes)
     else:
         while following != PROTO_UDP:
             if (
@@ -408,7 +496,8 @@ def decode_ipv6(
                 and following != PROTO_AUTHENTICATION
                 and following != PROTO_DESTINATION
             ):
-                return TALLY_TCP if following == PROTO_TCP else TALLY_ICMP if following == PROTO_ICMPV6 else TALLY_IP
+                words[row, HOSTS] = base
+                return decode_protocol(at, following, row, presence, words)
             if captured - at < 8:
                 return TALLY_CUT
             if following == PROTO_AUTHENTICATION:
@@ -435,24 +524,56 @@ def decode_ipv6(
 @cython.inline
 @cython.nogil
 @cython.exceptval(-1, check=False)
-def decode_frame(
+def decode_type(
     data: cython.const[cython.uchar][::1],
     start: cython.Py_ssize_t,
+    at: cython.Py_ssize_t,
     captured: cython.Py_ssize_t,
+    ether_type: cython.uint,
     row: cython.Py_ssize_t,
+    presence: cython.ulonglong,
     want_icrc: cython.bint,
     words: cython.ulonglong[:, ::1],
     chains: cython.const[cython.ushort][::1],
     sizes: cython.const[cython.uchar][::1],
 ) -> cython.int:
-    """Ethernet and up to two VLAN tags, then what the Ethertype says. Returns the tally; TALLY_ROCE: a row."""
-    at: cython.Py_ssize_t = start + 14
-    presence: cython.ulonglong = HAS_ETH
+    """What an Ethertype says that begins at `at`. Returns the tally; TALLY_ROCE: a row; TALLY_MORE: a tunnel."""
+    if ether_type == ETHERTYPE_IPV4:
+        return decode_ipv4(data, start, at, captured, row, presence, want_icrc, words, chains, sizes)
+    if ether_type == ETHERTYPE_IPV6:
+        return decode_ipv6(data, start, at, captured, row, presence, want_icrc, words, chains, sizes)
+    if ether_type == ETHERTYPE_ROCE_V1:
+        return decode_ipv6(data, start, at, captured, row, presence | HAS_GRH, want_icrc, words, chains, sizes)
+    if ether_type == ETHERTYPE_MPLS or ether_type == ETHERTYPE_MPLS_MULTICAST:
+        return lead(at, LEADS_MPLS, row, presence, words)
+    if ether_type == ETHERTYPE_ARP:
+        return TALLY_ARP
+    if ether_type == ETHERTYPE_MAC_CONTROL:
+        return TALLY_MAC_CONTROL
+    if ether_type == ETHERTYPE_LLDP:
+        return TALLY_LLDP
+    return TALLY_ETHERNET
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(-1, check=False)
+def decode_tagged(
+    data: cython.const[cython.uchar][::1],
+    start: cython.Py_ssize_t,
+    at: cython.Py_ssize_t,
+    captured: cython.Py_ssize_t,
+    ether_type: cython.uint,
+    row: cython.Py_ssize_t,
+    presence: cython.ulonglong,
+    want_icrc: cython.bint,
+    words: cython.ulonglong[:, ::1],
+    chains: cython.const[cython.ushort][::1],
+    sizes: cython.const[cython.uchar][::1],
+) -> cython.int:
+    """Up to two VLAN tags, then what the Ethertype says."""
     tags: cython.ulonglong = 0
-    ether_type: cython.uint
-    if captured - start < 14:
-        return TALLY_CUT
-    ether_type = load16(data, start + 12)
     while (
         ether_type == ETHERTYPE_VLAN or ether_type == ETHERTYPE_QINQ or ether_type == ETHERTYPE_QINQ_OLD
     ) and not presence & HAS_VLAN2:
@@ -466,22 +587,347 @@ def decode_frame(
             tags = load16(data, at)
         ether_type = load16(data, at + 2)
         at += 4
-    words[row, ETH] = load64(data, start)
-    words[row, ETH + 1] = load64(data, start + 6)
-    words[row, VLAN] = tags
-    if ether_type == ETHERTYPE_IPV4:
-        return decode_ipv4(data, start, at, captured, row, presence, want_icrc, words, chains, sizes)
-    if ether_type == ETHERTYPE_IPV6:
-        return decode_ipv6(data, start, at, captured, row, presence, want_icrc, words, chains, sizes)
-    if ether_type == ETHERTYPE_ROCE_V1:
-        return decode_ipv6(data, start, at, captured, row, presence | HAS_GRH, want_icrc, words, chains, sizes)
-    if ether_type == ETHERTYPE_ARP:
-        return TALLY_ARP
-    if ether_type == ETHERTYPE_MAC_CONTROL:
-        return TALLY_MAC_CONTROL
-    if ether_type == ETHERTYPE_LLDP:
-        return TALLY_LLDP
-    return TALLY_ETHERNET
+    words[row, VLAN] |= tags
+    return decode_type(data, start, at, captured, ether_type, row, presence, want_icrc, words, chains, sizes)
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(-1, check=False)
+def decode_frame(
+    data: cython.const[cython.uchar][::1],
+    start: cython.Py_ssize_t,
+    captured: cython.Py_ssize_t,
+    link_type: cython.uint,
+    row: cython.Py_ssize_t,
+    want_icrc: cython.bint,
+    words: cython.ulonglong[:, ::1],
+    chains: cython.const[cython.ushort][::1],
+    sizes: cython.const[cython.uchar][::1],
+) -> cython.int:
+    """A frame; what it carries; what that carries, as long as there are tunnels. One turn for a plain frame.
+
+    The columns of Ethernet and tags are those of the innermost Ethernet header, those of IP of the innermost packet.
+    """
+    at: cython.Py_ssize_t = start
+    presence: cython.ulonglong = 0
+    following: cython.int = ETHERTYPE_TEB
+    tally: cython.int
+    if link_type != LINKTYPE_ETHERNET:
+        following = open_link(data, start, captured, link_type, row, words)
+        if following < 0:
+            return ~following
+        at = words[row, PAYLOAD]
+        presence = words[row, LENGTHS]
+        words[row, PAYLOAD] = 0
+    while True:
+        if following == ETHERTYPE_TEB:
+            if captured - at < 14:
+                return TALLY_CUT
+            words[row, ETH] = load64(data, at)
+            words[row, ETH + 1] = load64(data, at + 6)
+            words[row, VLAN] = 0
+            presence = HAS_ETH
+            following = load16(data, at + 12)
+            at += 14
+        tally = decode_tagged(data, start, at, captured, following, row, presence, want_icrc, words, chains, sizes)
+        if tally != TALLY_MORE:
+            return tally
+        following = open_tunnel(data, captured, row, words)
+        if following < 0:
+            return ~following
+        at = words[row, PAYLOAD]
+        presence = words[row, LENGTHS]
+        words[row, PAYLOAD] = 0
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(-100, check=False)
+def open_tunnel(
+    data: cython.const[cython.uchar][::1],
+    captured: cython.Py_ssize_t,
+    row: cython.Py_ssize_t,
+    words: cython.ulonglong[:, ::1],
+) -> cython.int:
+    """The header of the tunnel that the row says begins at PAYLOAD.
+
+    Returns the Ethertype of what it carries, which begins where PAYLOAD says then; or ~tally of a frame that ends here.
+    """
+    at: cython.Py_ssize_t = words[row, PAYLOAD]
+    by: cython.ulonglong = words[row, OFFSET]
+    header: cython.Py_ssize_t
+    marks: cython.ulonglong = HAS_TUNNEL
+    kind: cython.ulonglong
+    depth: cython.ulonglong = (words[row, TUNNEL] >> 8) & 255
+    session: cython.ulonglong = (words[row, TUNNEL] >> 16) & 0xFFFF
+    vni: cython.ulonglong = words[row, TUNNEL] >> 32
+    key: cython.ulonglong
+    flags: cython.uint
+    following: cython.int = ETHERTYPE_TEB
+    labels: cython.int
+    if depth == MOST_TUNNELS:
+        return ~TALLY_TUNNEL
+    depth += 1
+    if by != LEADS_MPLS and (words[row, STATE] >> 32) & HAS_OUTER_IP == 0:
+        words[row, OUTER] = words[row, HOSTS]
+        marks |= HAS_OUTER_IP
+    words[row, HOSTS] = 0
+    words[row, NET] = 0
+    words[row, CHECK] = 0
+    if by == LEADS_VXLAN:
+        if captured - at < 8:
+            return ~TALLY_CUT
+        if data[at] & 8 == 0:
+            return ~TALLY_UDP  # without a VNI it is none (RFC 7348)
+        kind = TUNNEL_VXLAN
+        vni = load32(data, at + 4) >> 8
+        marks |= HAS_VNI
+        at += 8
+    elif by == LEADS_GENEVE:
+        if captured - at < 8:
+            return ~TALLY_CUT
+        if data[at] >> 6 != 0:
+            return ~TALLY_TUNNEL
+        kind = TUNNEL_GENEVE
+        vni = load32(data, at + 4) >> 8
+        marks |= HAS_VNI
+        following = load16(data, at + 2)
+        header = 8 + (data[at] & 63) * 4
+        if captured - at < header:
+            return ~TALLY_CUT
+        at += header
+    elif by == LEADS_GRE:
+        if captured - at < 4:
+            return ~TALLY_CUT
+        flags = load16(data, at)
+        following = load16(data, at + 2)
+        if flags & 0x4007:
+            return ~TALLY_TUNNEL  # source routes (RFC 1701), or PPTP's version 1
+        header = 4 + ((flags >> 15) + ((flags >> 13) & 1) + ((flags >> 12) & 1)) * 4
+        if captured - at < header:
+            return ~TALLY_CUT
+        if flags & 0x1000:
+            words[row, GRE_SEQ] = load32(data, at + header - 4)
+            marks |= HAS_GRE_SEQ
+        kind = TUNNEL_GRE
+        if following == ETHERTYPE_TEB:
+            kind = TUNNEL_GRETAP
+            if flags & 0x2000:
+                key = load32(data, at + 4 + (flags >> 15) * 4)
+                marks |= HAS_VNI
+                vni = key
+                if flags & 0x9000 == 0 and key >> 20 != 0:  # RFC 7637: no other flag, and VSIDs from 0x1000 on
+                    kind = TUNNEL_NVGRE
+                    vni = key >> 8
+        elif following == ETHERTYPE_ERSPAN or following == ETHERTYPE_ERSPAN3:
+            at += header
+            if following == ETHERTYPE_ERSPAN and flags & 0x1000 == 0:
+                kind = TUNNEL_ERSPAN1  # no header of its own
+                header = 0
+                following = ETHERTYPE_TEB
+            elif following == ETHERTYPE_ERSPAN:
+                kind = TUNNEL_ERSPAN2
+                header = 8
+                if captured - at < 8:
+                    return ~TALLY_CUT
+                if data[at] >> 4 != 1:
+                    return ~TALLY_TUNNEL
+                following = ETHERTYPE_TEB
+            else:
+                kind = TUNNEL_ERSPAN3
+                header = 12
+                if captured - at < 12:
+                    return ~TALLY_CUT
+                if data[at] >> 4 != 2:
+                    return ~TALLY_TUNNEL
+                flags = load16(data, at + 10)
+                if flags & 1:
+                    header = 20
+                if captured - at < header:
+                    return ~TALLY_CUT
+                if (flags >> 10) & 31 == 0:
+                    following = ETHERTYPE_TEB
+                elif (flags >> 10) & 31 != 2:
+                    return ~TALLY_TUNNEL
+                elif captured - at < header + 1:
+                    return ~TALLY_CUT
+                else:
+                    following = ETHERTYPE_IPV6 if data[at + header] >> 4 == 6 else ETHERTYPE_IPV4
+            if kind != TUNNEL_ERSPAN1:
+                session = load16(data, at + 2) & 1023
+                marks |= HAS_SESSION
+        at += header
+    elif by == LEADS_IPV4:
+        kind = TUNNEL_IPIP
+        following = ETHERTYPE_IPV4
+    elif by == LEADS_IPV6:
+        kind = TUNNEL_IPIP
+        following = ETHERTYPE_IPV6
+    else:
+        kind = TUNNEL_MPLS
+        labels = 1
+        if captured - at < 4:
+            return ~TALLY_CUT
+        while data[at + 2] & 1 == 0:
+            if labels == MOST_LABELS:
+                return ~TALLY_TUNNEL
+            labels += 1
+            at += 4
+            if captured - at < 4:
+                return ~TALLY_CUT
+        at += 4
+        following = type_behind_labels(data, at, captured)
+        if following == 0:
+            return ~TALLY_CUT
+        if following == 1:  # an Ethernet frame behind a control word (RFC 4448)
+            following = ETHERTYPE_TEB
+            at += 4
+    words[row, TUNNEL] = vni << 32 | session << 16 | depth << 8 | kind
+    words[row, STATE] |= marks << 32
+    words[row, PAYLOAD] = cython.cast(cython.ulonglong, at)
+    return following
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(-1, check=False)
+def type_behind_labels(
+    data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, captured: cython.Py_ssize_t
+) -> cython.int:
+    """What an MPLS stack carries, by its first bits (RFC 4928): an Ethertype; 1: a control word first; 0: cut."""
+    nibble: cython.int
+    ether_type: cython.uint
+    if captured - at < 1:
+        return 0
+    nibble = data[at] >> 4
+    if nibble == 4:
+        return ETHERTYPE_IPV4
+    if nibble == 6:
+        return ETHERTYPE_IPV6
+    if nibble != 0:
+        return ETHERTYPE_TEB
+    if captured - at < 18:
+        return 0
+    ether_type = load16(data, at + 16)  # many a MAC address begins with 0, too: the Ethertype decides
+    if (
+        ether_type == ETHERTYPE_IPV4
+        or ether_type == ETHERTYPE_IPV6
+        or ether_type == ETHERTYPE_ROCE_V1
+        or ether_type == ETHERTYPE_VLAN
+        or ether_type == ETHERTYPE_QINQ
+        or ether_type == ETHERTYPE_QINQ_OLD
+    ):
+        return 1
+    return ETHERTYPE_TEB
+
+
+# -- link types other than Ethernet ------------------------------------------------------------------------------------
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(-100, check=False)
+def open_native(
+    data: cython.const[cython.uchar][::1],
+    at: cython.Py_ssize_t,
+    captured: cython.Py_ssize_t,
+    row: cython.Py_ssize_t,
+    words: cython.ulonglong[:, ::1],
+) -> cython.int:
+    """LRH of native InfiniBand: `decode_ipv6` takes what follows. Returns as `open_link`."""
+    marks: cython.ulonglong = HAS_LRH
+    if captured - at < 8:
+        return ~TALLY_CUT
+    if data[at] & 15:
+        return ~TALLY_MALFORMED
+    if data[at + 1] & 2 == 0:
+        return ~TALLY_LINK  # raw: no BTH
+    words[row, LRH] = load64(data, at)
+    words[row, STATE] |= marks << 32
+    words[row, LENGTHS] = marks | (HAS_GRH if data[at + 1] & 1 else 0)
+    words[row, PAYLOAD] = cython.cast(cython.ulonglong, at + 8)
+    return ETHERTYPE_IPV6
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(-100, check=False)
+def open_link(
+    data: cython.const[cython.uchar][::1],
+    start: cython.Py_ssize_t,
+    captured: cython.Py_ssize_t,
+    link_type: cython.uint,
+    row: cython.Py_ssize_t,
+    words: cython.ulonglong[:, ::1],
+) -> cython.int:
+    """The link header of any type but Ethernet.
+
+    Returns the Ethertype of what it carries, which begins where the row's PAYLOAD says, with the presence bits in
+    LENGTHS; or ~tally of a frame that ends here.
+    """
+    at: cython.Py_ssize_t = start
+    family: cython.ulonglong
+    more: cython.int
+    records: cython.int = 0
+    if link_type == LINKTYPE_RAW or link_type == LINKTYPE_RAW_BSD or link_type == LINKTYPE_RAW_OPENBSD:
+        if captured - at < 1:
+            return ~TALLY_CUT
+        family = AF_INET6 if data[at] >> 4 == 6 else AF_INET
+    elif link_type == LINKTYPE_IPV4:
+        family = AF_INET
+    elif link_type == LINKTYPE_IPV6:
+        family = AF_INET6
+    elif link_type == LINKTYPE_NULL or link_type == LINKTYPE_LOOP:
+        if captured - at < 4:
+            return ~TALLY_CUT
+        family = load32(data, at)
+        if family > 0xFFFF:  # the byte order is that of the host that captured
+            family = load32le(data, at)
+        at += 4
+        if family == AF_INET6_BSD or family == AF_INET6_FREEBSD or family == AF_INET6_DARWIN:
+            family = AF_INET6
+        if family != AF_INET and family != AF_INET6:
+            return ~TALLY_LINK
+    elif link_type == LINKTYPE_COOKED or link_type == LINKTYPE_COOKED2:
+        if captured - at < (16 if link_type == LINKTYPE_COOKED else 20):
+            return ~TALLY_CUT
+        if link_type == LINKTYPE_COOKED:
+            if load16(data, at + 2) == ARPHRD_NETLINK:
+                return ~TALLY_LINK
+            more = load16(data, at + 14)
+            at += 16
+        else:
+            if load16(data, at + 8) == ARPHRD_NETLINK:
+                return ~TALLY_LINK
+            more = load16(data, at)
+            at += 20
+        words[row, PAYLOAD] = cython.cast(cython.ulonglong, at)
+        return more
+    elif link_type == LINKTYPE_INFINIBAND:
+        return open_native(data, at, captured, row, words)
+    elif link_type == LINKTYPE_ERF:
+        if captured - at < 16:
+            return ~TALLY_CUT
+        more = data[at + 8]
+        at += 16
+        while more & 128:  # extension headers
+            if captured - at < 8 or records == 16:
+                return ~TALLY_CUT
+            more = more & 127 | data[at] & 128
+            records += 1
+            at += 8
+        if more == ERF_INFINIBAND:
+            return open_native(data, at, captured, row, words)
+        if more != ERF_ETHERNET:
+            return ~TALLY_LINK
+        words[row, PAYLOAD] = cython.cast(cython.ulonglong, at + 2)
+        return ETHERTYPE_TEB
+    else:
+        return ~TALLY_LINK
+    words[row, PAYLOAD] = cython.cast(cython.ulonglong, at)
+    return ETHERTYPE_IPV6 if family == AF_INET6 else ETHERTYPE_IPV4
 
 
 @cython.cfunc
@@ -571,8 +1017,9 @@ class Kernel:
     ----------
     words : uint64[block, WORDS]
         Scratch rows; a block that stays in the first-level cache (128 rows) is fastest.
-    chains : uint16[256]
-        Extended headers of each opcode as presence bits, or UNKNOWN_OPCODE.
+    chains : uint16[PORTS + MOST_PORTS]
+        Extended headers of each opcode as presence bits, or UNKNOWN_OPCODE. Behind them the UDP ports of RoCE v2 beside
+        4791, 0: none.
     sizes : uint8[256]
         Bytes of those headers.
     slots : int32[power of two]
@@ -608,7 +1055,7 @@ class Kernel:
         if (
             self.words.shape[1] != WORDS
             or self.words.shape[0] < 1
-            or self.chains.shape[0] != 256
+            or self.chains.shape[0] != PORTS + MOST_PORTS
             or self.sizes.shape[0] != 256
             or self.used.shape[0] < 1
             or self.tallies.shape[0] < TALLIES
@@ -667,6 +1114,31 @@ class Kernel:
             source = self.find_host(load64(data, at + 8), load64(data, at + 16))
             destination = self.find_host(load64(data, at + 24), load64(data, at + 32))
         words[row, HOSTS] = cython.cast(cython.ulonglong, source) << 32 | cython.cast(cython.ulonglong, destination)
+        if presence & HAS_OUTER_IP:
+            self.enter_outer(data, row, words)
+        return 0
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(-1, check=False)
+    def enter_outer(
+        self,
+        data: cython.const[cython.uchar][::1],
+        row: cython.Py_ssize_t,
+        words: cython.ulonglong[:, ::1],
+    ) -> cython.int:
+        """The same for the outermost IP header of a packet that came in tunnels."""
+        at: cython.Py_ssize_t = words[row, OUTER]
+        mapped: cython.ulonglong = 0xFFFF00000000
+        source: cython.longlong
+        destination: cython.longlong
+        if data[at] >> 4 == 4:
+            source = self.find_host(0, load32(data, at + 12) | mapped)
+            destination = self.find_host(0, load32(data, at + 16) | mapped)
+        else:
+            source = self.find_host(load64(data, at + 8), load64(data, at + 16))
+            destination = self.find_host(load64(data, at + 24), load64(data, at + 32))
+        words[row, OUTER] = cython.cast(cython.ulonglong, source) << 32 | cython.cast(cython.ulonglong, destination)
         return 0
 
     def decode(
@@ -747,13 +1219,13 @@ class Kernel:
                         if ahead >= 0 and ahead + 128 <= size:
                             prefetch(cython.address(data[ahead]))
                             prefetch(cython.address(data[ahead + 64]))
-                    if link_type[record] != LINKTYPE_ETHERNET:
-                        tally = TALLY_LINK
-                    elif start < 0 or captured < 0 or start > size or captured > size - start:
+                    if start < 0 or captured < 0 or start > size or captured > size - start:
                         tally = TALLY_CUT  # no reader hands this over; a caller might
                     else:
                         clear_row(rows, words)
-                        tally = decode_frame(data, start, start + captured, rows, want_icrc, words, chains, sizes)
+                        tally = decode_frame(
+                            data, start, start + captured, link_type[record], rows, want_icrc, words, chains, sizes
+                        )
                     self.tallies[tally] += 1
                     if tally == TALLY_ROCE:
                         self.enter_hosts(data, rows, words)

@@ -49,6 +49,7 @@ FLOW_COLUMNS = (
     "icrc",
     "udp_sport",
     "msn",
+    "vni",
 )
 #: Further ones, of which only rows of messages tell: keys, addresses, immediates. They may be missing.
 KEY_COLUMNS = ("va", "r_key", "imm_data", "inv_r_key")
@@ -311,11 +312,15 @@ class FlowTable:
     def announce(
         self, message: Message, a: int, b: int, to_b: tuple[int, int], to_a: tuple[int, int], mtu: int, timeout: int
     ) -> tuple[int, int]:
-        """A handshake between hosts `a` and `b` told QP and first PSN of both directions. Returns the two streams."""
+        """A handshake between hosts `a` and `b` told QP and first PSN of both directions. Returns the two streams.
+
+        They are in the network of the message.
+        """
         self._drain()
+        network = message.network << states.NETWORK_SHIFT
         pair = [
             self._tracker.announce(
-                message.frame_key, message.time_ns, source << 32 | destination, qp, psn, mtu, timeout
+                message.frame_key, message.time_ns, source << 32 | destination, network | qp, psn, mtu, timeout
             )
             for source, destination, (qp, psn) in ((a, b, to_b), (b, a, to_a))
         ]
@@ -323,9 +328,12 @@ class FlowTable:
             self._tracker.unite(*pair)
         return pair[0], pair[1]
 
-    def close(self, source: int, destination: int, qp: int) -> None:
-        """A teardown named the stream from `source` to `qp` at `destination`; its other direction ends as well."""
-        stream = self._tracker.close(source << 32 | destination, qp)
+    def close(self, source: int, destination: int, qp: int, network: int = 0) -> None:
+        """A teardown named the stream from `source` to `qp` at `destination`; its other direction ends as well.
+
+        `network` is its VNI + 1, 0: none.
+        """
+        stream = self._tracker.close(source << 32 | destination, network << states.NETWORK_SHIFT | qp)
         peer = int(self.streams[stream, states.PEER]) - 1 if stream >= 0 else -1
         if peer >= 0:
             self._streams[peer, states.FLAGS] |= states.CLOSED

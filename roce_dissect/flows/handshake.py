@@ -35,7 +35,7 @@ _EVENT = {
 
 @dataclass(slots=True)
 class Exchange:
-    """One attempt to connect: ``a`` sent the REQ, ``b`` is its destination (host codes)."""
+    """One attempt to connect: ``a`` sent the REQ, ``b`` is its destination (host codes), ``network`` the VNI + 1."""
 
     frame_key: int
     time_ns: int
@@ -55,6 +55,7 @@ class Exchange:
     last_frame_key: int = 0
     last_time_ns: int = 0
     closed: bool = False
+    network: int = 0
 
 
 @dataclass(slots=True)
@@ -71,8 +72,8 @@ class Handshakes:
     exchanges: list[Exchange] = field(default_factory=list)
     events: list[tuple[int, int, int, int, int]] = field(default_factory=list)
     left_out: int = 0
-    _by_request: dict[tuple[int, int, int], int] = field(default_factory=dict)
-    _by_reply: dict[tuple[int, int, int], int] = field(default_factory=dict)
+    _by_request: dict[tuple[int, int, int, int], int] = field(default_factory=dict)
+    _by_reply: dict[tuple[int, int, int, int], int] = field(default_factory=dict)
 
     def see(self, message: Message, flows: FlowTable) -> None:
         """Take in the next message; tell the flow table what it means for streams."""
@@ -98,15 +99,15 @@ class Handshakes:
         exchange = self.exchanges[number] if number >= 0 else None
         if exchange is not None and exchange.b_qp >= 0:
             if not exchange.closed:  # a repeated one may come when the QPs have their next life
-                flows.close(exchange.a, exchange.b, exchange.b_qp)
-                flows.close(exchange.b, exchange.a, exchange.a_qp)
+                flows.close(exchange.a, exchange.b, exchange.b_qp, exchange.network)
+                flows.close(exchange.b, exchange.a, exchange.a_qp, exchange.network)
                 exchange.closed = True
         elif message.kind is CmMessage.DREQ:
-            flows.close(message.src, message.dst, message.qpn)
+            flows.close(message.src, message.dst, message.qpn, message.network)
 
     def _request(self, message: Message) -> int:
         """Enter a REQ; a repeated one belongs to the exchange that it repeats."""
-        key = (message.src, message.dst, message.local_id)
+        key = (message.network, message.src, message.dst, message.local_id)
         number = self._by_request.get(key, -1)
         if number >= 0:
             known = self.exchanges[number]
@@ -131,6 +132,7 @@ class Handshakes:
                 message.ack_timeout,
                 last_frame_key=message.frame_key,
                 last_time_ns=message.time_ns,
+                network=message.network,
             )
         )
         self._by_request[key] = len(self.exchanges) - 1
@@ -138,8 +140,8 @@ class Handshakes:
 
     def _find(self, message: Message) -> int:
         """Exchange that a message other than a REQ belongs to, by the id of either end; -1 where it is not known."""
-        forth = (message.src, message.dst)
-        back = (message.dst, message.src)
+        forth = (message.network, message.src, message.dst)
+        back = (message.network, message.dst, message.src)
         for table, key in (
             (self._by_request, (*back, message.remote_id)),  # from b: the remote id is a's
             (self._by_request, (*forth, message.local_id)),  # from a
@@ -157,7 +159,7 @@ class Handshakes:
         if exchange.b_qp >= 0 or message.src != exchange.b:
             return
         exchange.b_id, exchange.b_qp = message.local_id, message.qpn
-        self._by_reply[message.src, message.dst, message.local_id] = number
+        self._by_reply[message.network, message.src, message.dst, message.local_id] = number
         exchange.a_to_b, exchange.b_to_a = flows.announce(
             message,
             exchange.a,

@@ -63,6 +63,7 @@ def _open(streams: np.ndarray, partner: np.ndarray) -> pd.DataFrame:
             "low": np.minimum(source, destination),
             "high": np.maximum(source, destination),
             "forth": source < destination,
+            "network": chosen[:, states.KEY_QP] >> states.NETWORK_SHIFT,
             "sport": chosen[:, states.SPORT],
             "first": chosen[:, states.FIRST_TIME],
             "last": chosen[:, states.LAST_TIME],
@@ -74,8 +75,8 @@ def _open(streams: np.ndarray, partner: np.ndarray) -> pd.DataFrame:
 
 
 def _only_candidates(left: pd.DataFrame, keys: list[str]) -> list[tuple[int, int]]:
-    """Pairs of streams that are alone in their direction for (host pair, keys), overlap in time, and do not clash."""
-    group = ["low", "high", *keys]
+    """Pairs of streams that are alone in their direction for (hosts, VNI, keys), overlap in time, and do not clash."""
+    group = ["low", "high", "network", *keys]
     alone = left[left.groupby([*group, "forth"])["row"].transform("size") == 1]
     both = alone[alone["forth"]].merge(alone[~alone["forth"]], on=group, suffixes=("", "_back"))
     overlap = (both["first"] <= both["last_back"]) & (both["first_back"] <= both["last"])

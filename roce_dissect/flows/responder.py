@@ -85,6 +85,7 @@ class Responder(Messages):
         hosts: cython.longlong = self.streams[stream, KEY_HOSTS]
         source: cython.longlong = hosts >> 32
         reverse: cython.longlong = ((hosts - (source << 32)) << 32) | source
+        network: cython.longlong = self.streams[stream, KEY_QP] >> NETWORK_SHIFT
         found: cython.Py_ssize_t = 0
         looked_at: cython.int = 0
         pair: cython.Py_ssize_t = self.streams[stream, PAIR]
@@ -104,6 +105,7 @@ class Responder(Messages):
             if (
                 other != stream  # a host that talks to itself: both directions have the same hosts
                 and self.streams[other, KEY_HOSTS] == reverse
+                and self.streams[other, KEY_QP] >> NETWORK_SHIFT == network
                 and self.streams[other, FLAGS] & STARTED
                 and self.streams[other, OPCODE] & 0xE0 == self.transport  # RC or XRC, as the response
             ):

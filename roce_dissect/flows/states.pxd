@@ -9,6 +9,7 @@ cdef enum:
     HAS_IMMDT = 256
     HAS_IPV4 = 524288
     HAS_RETH = 16
+    HAS_VNI = 134217728
     ECN_CE = 3
     COUNTED = 1
     REQUEST = 2
@@ -25,6 +26,7 @@ cdef enum:
     ENDS = 4096
     ASKS = 8192
     VERB_SHIFT = 16
+    NETWORK_SHIFT = 24
     KEY_HOSTS = 0
     KEY_QP = 1
     KEY_SOURCE = 2

@@ -17,6 +17,7 @@ from roce_dissect.spec.headers import (  # noqa: F401
     HAS_IMMDT,
     HAS_IPV4,
     HAS_RETH,
+    HAS_VNI,
 )
 from roce_dissect.spec.net import ECN_CE  # noqa: F401
 from roce_dissect.terms import (
@@ -48,9 +49,11 @@ ENDS = 4096  # LAST or ONLY, or a request of one packet
 ASKS = 8192  # READ or atomic: only its own response answers it
 VERB_SHIFT = 16
 
+NETWORK_SHIFT = 24  # of the VNI in KEY_QP
+
 # -- a stream: one row of 64-bit integers; the first ones are what a plain request touches
 KEY_HOSTS = 0  # source << 32 | destination
-KEY_QP = 1  # VNI << 24 | destination QP
+KEY_QP = 1  # (VNI + 1, 0: none) << 24 | destination QP
 KEY_SOURCE = 2  # UD: source QP + 1
 NEXT = 3  # PSN after the highest request seen here, unwrapped
 EXPECTED = 4  # PSN that the responder expects, unwrapped

@@ -191,6 +191,7 @@ def _stream_columns(
         "stream": np.arange(len(rows)),
         "src": texts[source] if len(rows) else source.astype(object),
         "dst": texts[destination] if len(rows) else source.astype(object),
+        "vni": _vni(rows[:, states.KEY_QP] >> states.NETWORK_SHIFT),
         "dest_qp": dest_qp,
         "src_qp": pa.array(src_qp, mask=src_qp < 0),
         "transport": _transport_names(rows[:, states.OPCODE]),
@@ -212,6 +213,11 @@ def _completed_by_msn(rows: np.ndarray, partner: np.ndarray) -> pa.Array:
     other = rows[np.maximum(partner, 0)]
     first = other[:, states.MSN_FIRST]
     return known((other[:, states.MSN_LAST] - first + 1) & 0xFFFFFF, (partner >= 0) & (first > 0))
+
+
+def _vni(network: np.ndarray) -> pa.Array:
+    """VNIs of networks, which count from 1; 0 is none."""
+    return known(network - 1, network > 0)
 
 
 def _if_any(values: np.ndarray) -> pa.Array:
@@ -250,6 +256,7 @@ def _connection_ends(rows: np.ndarray, partner: np.ndarray, exchanges: list[Exch
         "b": hosts & 0xFFFFFFFF,
         "a_qp": np.where(ba >= 0, rows[back, states.KEY_QP] & 0xFFFFFF, -1),
         "b_qp": rows[ab, states.KEY_QP] & 0xFFFFFF,
+        "network": rows[ab, states.KEY_QP] >> states.NETWORK_SHIFT,
         "first_key": first_key[ab],
         "first_time": first_time[ab],
         "last_key": last_key[ends_at],
@@ -290,6 +297,7 @@ def _add_exchanges(table: dict[str, np.ndarray], exchanges: list[Exchange]) -> d
         "b": [one.b for _, one in alone],
         "a_qp": [one.a_qp for _, one in alone],
         "b_qp": [one.b_qp for _, one in alone],
+        "network": [one.network for _, one in alone],
         "first_key": [one.frame_key for _, one in alone],
         "first_time": [one.time_ns for _, one in alone],
         "last_key": [one.last_frame_key for _, one in alone],
@@ -340,6 +348,7 @@ def _connection_columns(
         "connection": np.arange(1, count + 1),
         "version": ends["version"],
         "transport": transport,
+        "vni": _vni(ends["network"]),
         "a_address": texts[ends["a"]],
         "b_address": texts[ends["b"]],
         "a_qp": pa.array(ends["a_qp"], mask=ends["a_qp"] < 0),
@@ -389,7 +398,7 @@ def _text(values: np.ndarray | pa.Array, rows: np.ndarray) -> np.ndarray:
 def _host_columns(rows: np.ndarray, texts: np.ndarray) -> dict[str, np.ndarray]:
     source, destination = rows[:, states.KEY_HOSTS] >> 32, rows[:, states.KEY_HOSTS] & 0xFFFFFFFF
     used = np.union1d(source, destination).astype(np.int64)
-    addressed = np.unique(np.stack([destination, rows[:, states.KEY_QP] & 0xFFFFFF], axis=1), axis=0)[:, 0]
+    addressed = np.unique(np.stack([destination, rows[:, states.KEY_QP]], axis=1), axis=0)[:, 0]
     return {
         "host": used,
         "address": texts[used],

@@ -247,7 +247,7 @@ class Tracker(Responder):
         mtu: cython.longlong,
         timeout: cython.longlong,
     ):
-        """A handshake told a stream, its first PSN, path MTU (0: not told) and local ACK timeout.
+        """A handshake told a stream, its first PSN, path MTU (0: not told) and local ACK timeout. `qp` is a KEY_QP.
 
         Returns the stream, -1: no room.
         """
@@ -282,7 +282,7 @@ class Tracker(Responder):
         self.link(one, other, PAIRED_BY_CM)
 
     def close(self, hosts: cython.longlong, qp: cython.longlong):
-        """A teardown named a stream. Returns it, -1 where it is not known."""
+        """A teardown named a stream by its KEY_QP. Returns it, -1 where it is not known."""
         stream: cython.Py_ssize_t = self.find_stream(hosts, qp, 0, False)
         if stream >= 0:
             self.streams[stream, FLAGS] |= CLOSED
@@ -341,6 +341,7 @@ class Tracker(Responder):
         icrc: cython.const[cython.uint][::1],
         udp_sport: cython.const[cython.ushort][::1],
         msn: cython.const[cython.uint][::1],
+        vni: cython.const[cython.uint][::1],
         va: cython.const[cython.longlong][::1],
         r_key: cython.const[cython.uint][::1],
         imm_data: cython.const[cython.uint][::1],
@@ -374,6 +375,7 @@ class Tracker(Responder):
         judged: cython.longlong
         volume: cython.longlong
         source: cython.longlong
+        qp: cython.longlong
         fingerprint: cython.longlong
         copy: cython.bint
         refuses: cython.bint
@@ -402,6 +404,7 @@ class Tracker(Responder):
             or icrc.shape[0] < stop
             or udp_sport.shape[0] < stop
             or msn.shape[0] < stop
+            or vni.shape[0] < stop
             or (
                 has_keys
                 and (
@@ -440,10 +443,13 @@ class Tracker(Responder):
                     if kind & DATAGRAM and present[packet] & HAS_DETH:
                         source = cython.cast(cython.longlong, src_qp[packet]) + 1
                     number = psn[packet]
+                    qp = dest_qp[packet]
+                    if present[packet] & HAS_VNI:
+                        qp |= (cython.cast(cython.longlong, vni[packet]) + 1) << NETWORK_SHIFT
                     if src[packet] != 0 and dst[packet] != 0:  # 0: one of the hosts that found no room
                         stream = self.find_stream(
                             (cython.cast(cython.longlong, src[packet]) << 32) | dst[packet],
-                            dest_qp[packet],
+                            qp,
                             source,
                             True,
                         )

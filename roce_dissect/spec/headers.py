@@ -31,6 +31,12 @@ HAS_GRH = 1 << 21
 HAS_UDP = 1 << 22
 HAS_BTH = 1 << 23
 HAS_ICRC = 1 << 24  # its four bytes were captured
+HAS_TUNNEL = 1 << 25  # the packet came within another; what follows is of the tunnels
+HAS_OUTER_IP = 1 << 26  # one of them had an IP header
+HAS_VNI = 1 << 27  # VXLAN, GENEVE or NVGRE
+HAS_SESSION = 1 << 28  # ERSPAN II or III
+HAS_GRE_SEQ = 1 << 29
+HAS_LRH = 1 << 30  # native InfiniBand
 
 #: Bytes of each extended header.
 EXTENDED_SIZE = {
@@ -48,6 +54,7 @@ EXTENDED_SIZE = {
 }
 BTH_SIZE = 12
 GRH_SIZE = 40
+LRH_SIZE = 8
 ICRC_SIZE = 4
 
 

@@ -63,7 +63,8 @@ def resend(trigger, **changes):
         (
             {"trigger": "timeout", "retry": 3},
             "frames 20-22: went back to PSN 11 on a timeout, 67 ms after the last try seen here, though the answer had "
-            "passed here, retry 3: 3 packets (2.5 kB) sent again, the receiver had 1 of them (unless lost behind this point); 200 µs without progress",
+            "passed here, retry 3: 3 packets (2.5 kB) sent again, the receiver had 1 of them (unless lost behind this "
+            "point); 200 µs without progress",
         ),
         (
             {"trigger": "adaptive_timeout", "arrived_packets": None},

@@ -175,3 +175,128 @@ def sliced(capture, snap):
     for seconds, fraction, wire, frame in records(capture):
         out.append(struct.pack("<IIII", seconds, fraction, min(snap, len(frame)), wire) + frame[:snap])
     return b"".join(out)
+
+
+# -- link types other than Ethernet, and tunnels -----------------------------------------------------------------------
+
+
+def network(frame):
+    """(Ethertype, what follows) of an Ethernet frame, its tags skipped."""
+    at = 12
+    while struct.unpack_from(">H", frame, at)[0] in (0x8100, 0x88A8, 0x9100):
+        at += 4
+    return struct.unpack_from(">H", frame, at)[0], frame[at + 2 :]
+
+
+def cooked(body, ether_type, arphrd=1):
+    """LINKTYPE_LINUX_SLL."""
+    return struct.pack(">HHH8sH", 4, arphrd, 6, MACS[6:12] + b"\0\0", ether_type) + body
+
+
+def cooked2(body, ether_type, arphrd=1):
+    """LINKTYPE_LINUX_SLL2."""
+    return struct.pack(">HHIHBB8s", ether_type, 0, 3, arphrd, 4, 6, MACS[6:12] + b"\0\0") + body
+
+
+def native(body, gid_header=None, vl=1, sl=3, slid=0x12, dlid=0x34, length=None):
+    """LRH, a GRH where `gid_header` holds its fields, `body` (BTH to ICRC), and a VCRC."""
+    body = body if gid_header is None else grh(body, **gid_header)
+    words = (8 + len(body)) // 4 if length is None else length
+    first = vl << 12 | sl << 4 | (2 if gid_header is None else 3)
+    return struct.pack(">HHHH", first, dlid, words, slid) + body + b"\x5a\xa5"
+
+
+def erf(body, kind=21, extensions=0):
+    """LINKTYPE_ERF: type 21 is InfiniBand, 2 Ethernet (two bytes of offset and pad first)."""
+    pad = b"\0\0" if kind == 2 else b""
+    more = b"".join(bytes([0x80 * (number + 1 < extensions)]) + bytes(7) for number in range(extensions))
+    size = 16 + len(more) + len(pad) + len(body)
+    head = struct.pack("<Q", 1) + struct.pack(">BBHHH", kind | 0x80 * bool(extensions), 4, size, 0, len(body))
+    return head + more + pad + body
+
+
+def gre(body, protocol, key=None, sequence=None, checksum=False, flags=0):
+    """RFC 2784 and 2890."""
+    flags |= 0x8000 * checksum | 0x2000 * (key is not None) | 0x1000 * (sequence is not None)
+    out = struct.pack(">HH", flags, protocol) + bytes(4 * checksum)
+    out += b"" if key is None else struct.pack(">I", key)
+    return out + (b"" if sequence is None else struct.pack(">I", sequence)) + body
+
+
+def vxlan(frame, vni=42, flags=8, **options):
+    """RFC 7348: UDP and behind."""
+    return udp(struct.pack(">BxxxI", flags, vni << 8) + frame, sport=0xD001, dport=4789, **options)
+
+
+def geneve(body, protocol=0x6558, vni=42, options=b"", version=0):
+    """RFC 8926: UDP and behind; the options are a multiple of four bytes."""
+    head = struct.pack(">BBHI", version << 6 | len(options) // 4, 0, protocol, vni << 8)
+    return udp(head + options + body, sport=0xD002, dport=6081)
+
+
+def erspan2(frame, session=7, version=1):
+    """The header of ERSPAN II and the frame; GRE with a sequence number goes before it."""
+    return struct.pack(">HHI", version << 12 | 100, session, 5) + frame
+
+
+def erspan3(frame, session=7, kind=0, sub=False):
+    """The header of ERSPAN III (granularity 3, a subheader if `sub`)."""
+    return struct.pack(">HHIHH", 2 << 12, session, 123456, 0, kind << 10 | 6 | sub) + bytes(8 * sub) + frame
+
+
+def mpls(body, labels=(16,)):
+    """RFC 3032: labels from the outside in."""
+    last = len(labels) - 1
+    return b"".join(struct.pack(">I", label << 12 | (n == last) << 8 | 64) for n, label in enumerate(labels)) + body
+
+
+OUTER_A, OUTER_B = bytes([10, 9, 9, 2]), bytes([10, 9, 9, 1])
+OUTER_6A, OUTER_6B = bytes.fromhex("20010db8" + "00" * 11 + "a2"), bytes.fromhex("20010db8" + "00" * 11 + "b1")
+
+
+def outer(body, protocol, version=4):
+    """An IP packet between the outer addresses."""
+    if version == 4:
+        return ipv4(body, src=OUTER_A, dst=OUTER_B, protocol=protocol, ip_id=9)
+    return ipv6(body, src=OUTER_6A, dst=OUTER_6B, following=protocol)
+
+
+def outer_ethernet(body, version=4, tags=()):
+    """That IP packet in a frame."""
+    return ethernet(body, 0x0800 if version == 4 else 0x86DD, tags)
+
+
+#: Name -> (function of a frame giving the outer IP protocol and what follows it, vni, session, sequence).
+TUNNELS = {
+    "vxlan": (lambda frame: (17, vxlan(frame, 4242)), 4242, None, None),
+    "vxlan_group_policy": (lambda frame: (17, vxlan(frame, 0xFFFFFF, flags=0x88)), 0xFFFFFF, None, None),
+    "geneve": (lambda frame: (17, geneve(frame, vni=5)), 5, None, None),
+    "geneve_options": (
+        lambda frame: (17, geneve(frame, vni=6, options=bytes.fromhex("0102800100000001") * 3)),
+        6,
+        None,
+        None,
+    ),
+    "geneve_ip": (lambda frame: (17, geneve(network(frame)[1], network(frame)[0], vni=7)), 7, None, None),
+    "gre": (lambda frame: (47, gre(network(frame)[1], network(frame)[0])), None, None, None),
+    "gre_all": (
+        lambda frame: (47, gre(network(frame)[1], network(frame)[0], key=77, sequence=8, checksum=True)),
+        None,
+        None,
+        8,
+    ),
+    "gretap": (lambda frame: (47, gre(frame, 0x6558)), None, None, None),
+    "gretap_key": (lambda frame: (47, gre(frame, 0x6558, key=77)), 77, None, None),
+    "gretap_key_sequence": (lambda frame: (47, gre(frame, 0x6558, key=0x100001, sequence=2)), 0x100001, None, 2),
+    "nvgre": (lambda frame: (47, gre(frame, 0x6558, key=0x12345678)), 0x123456, None, None),
+    "erspan1": (lambda frame: (47, gre(frame, 0x88BE)), None, None, None),
+    "erspan2": (lambda frame: (47, gre(erspan2(frame, 1023), 0x88BE, sequence=99)), None, 1023, 99),
+    "erspan3": (lambda frame: (47, gre(erspan3(frame, 6), 0x22EB, sequence=99)), None, 6, 99),
+    "erspan3_sub": (lambda frame: (47, gre(erspan3(frame, 6, sub=True), 0x22EB, sequence=99)), None, 6, 99),
+    "erspan3_ip": (lambda frame: (47, gre(erspan3(network(frame)[1], 6, 2), 0x22EB, sequence=99)), None, 6, 99),
+    "ipip": (lambda frame: ({0x0800: 4, 0x86DD: 41}[network(frame)[0]], network(frame)[1]), None, None, None),
+    "mpls_in_ip": (lambda frame: (137, mpls(network(frame)[1], (3, 17))), None, None, None),
+    "mpls_in_gre": (lambda frame: (47, gre(mpls(network(frame)[1]), 0x8847)), None, None, None),
+}
+#: Tunnels that carry the packet without its Ethernet header.
+WITHOUT_ETHERNET = {"geneve_ip", "gre", "gre_all", "erspan3_ip", "ipip", "mpls_in_ip", "mpls_in_gre"}

@@ -77,6 +77,46 @@ def random_frame(frames, rng):
             return frames.ethernet(body, 0x86DD, tags)
 
 
+def in_tunnels(frames, frame, rng):
+    """A frame in one to six tunnels, the outermost with or without tags."""
+    for _ in range(rng.choice((1, 1, 1, 2, 2, 3, 4, 5, 6))):
+        tags = ((0x8100, rng.getrandbits(16)),) if rng.random() < 0.1 else ()
+        name = rng.choice((*frames.TUNNELS, "mpls", "pseudowire"))
+        if name in ("mpls", "pseudowire"):
+            labels = [rng.getrandbits(20) for _ in range(rng.choice((1, 1, 2, 3, 15, 16, 17)))]
+            body = frames.network(frame)[1] if name == "mpls" else bytes(4 * rng.getrandbits(1)) + frame
+            frame = frames.ethernet(frames.mpls(body, labels), rng.choice((0x8847, 0x8848)), tags)
+            continue
+        if name == "ipip" and frames.network(frame)[0] not in (0x0800, 0x86DD):
+            name = "erspan2"
+        protocol, body = frames.TUNNELS[name][0](frame)
+        version = rng.choice((4, 6))
+        frame = frames.outer_ethernet(frames.outer(body, protocol, version), version, tags)
+    return frame
+
+
+def linked(frames, frame, rng):
+    """The same frame with another link type, or none that is known."""
+    link_type = rng.choice((0, 12, 14, 101, 108, 113, 147, 197, 228, 229, 247, 276))
+    ether_type, body = frames.network(frame) if len(frame) > 30 and rng.random() < 0.9 else (0x0800, frame)
+    match link_type:
+        case 0 | 108:
+            return link_type, struct.pack(rng.choice("<>") + "I", rng.choice((2, 10, 24, 28, 30, 7))) + body
+        case 113:
+            return link_type, frames.cooked(body, ether_type, rng.choice((1, 772, 824)))
+        case 276:
+            return link_type, frames.cooked2(body, ether_type, rng.choice((1, 772, 824)))
+        case 197 | 247:
+            opcode = rng.choice(sorted(frames.CHAINS))
+            gid_header = rng.choice((None, {"src": rng.randbytes(16)}))
+            packet = frames.packet(opcode, rng.randbytes(rng.randrange(30)), frames.values_of(opcode, rng))
+            made = frames.native(packet, gid_header, slid=rng.getrandbits(16))
+            if link_type == 197:
+                made = frames.erf(*rng.choice(((made, 21), (frame, 2), (frame, 1))), rng.choice((0, 0, 1, 3, 15, 17)))
+            return link_type, made
+    return link_type, body
+
+
 def damage(frame, rng):
     """Bits, bytes and lengths changed; now and then cut or padded."""
     data = bytearray(frame)
@@ -120,6 +160,46 @@ def test_mutated_frames_in_batches(both, frames, records):
     assert present == everything
     reached = np.flatnonzero(both[0].tallies)
     assert {layout.TALLY_ROCE, layout.TALLY_CUT, layout.TALLY_FRAGMENT, layout.TALLY_MALFORMED} <= set(reached.tolist())
+
+
+def test_links_and_tunnels_in_batches(both, frames, records):
+    """The same with tunnels, and with other link types: each frame of a batch has its own."""
+    rng = random.Random(22)
+    before = both[0].tallies.copy()
+    at = rows = present = 0
+    given = []
+    for _ in range(6000):
+        frame = random_frame(frames, rng)
+        link_type = 1
+        if rng.random() < 0.7:
+            frame = in_tunnels(frames, frame, rng)
+        if rng.random() < 0.5:
+            link_type, frame = linked(frames, frame, rng)
+        given.append((link_type, damage(frame, rng)))
+    while at < len(given):
+        size = rng.choice((1, 2, 7, 60, 200))
+        batch = given[at : at + size]
+        at += size
+        made = records([frame for _, frame in batch])
+        made.link_type[:] = [link_type for link_type, _ in batch]
+        count = compare(both, made)
+        rows += count
+        present |= int(np.bitwise_or.reduce(both[0].columns["present"][:count], initial=0))
+    assert rows > 2000
+    assert present & 0x7E000000 == 0x7E000000
+    assert ((both[0].tallies - before)[[layout.TALLY_TUNNEL, layout.TALLY_LINK, layout.TALLY_MALFORMED]] > 20).all()
+
+
+def test_tunnels_alone_at_every_length(both, frames, records):
+    """Damaged frames in tunnels or of other link types, each cut at every length, in a buffer that ends with it."""
+    rng = random.Random(23)
+    for number in range(120):
+        link_type, frame = 1, in_tunnels(frames, random_frame(frames, rng), rng)
+        if number % 2:
+            link_type, frame = linked(frames, rng.choice((frame, random_frame(frames, rng))), rng)
+        frame = damage(frame, rng)[:400]
+        for cut in range(len(frame) + 1):
+            compare(both, records([frame[:cut]], wire=[len(frame)], link_type=link_type))
 
 
 def test_alone_at_every_length(both, frames, records):

@@ -386,7 +386,7 @@ def test_what_is_no_roce_is_tallied(decode, frames):
             frames.ethernet(frames.ipv6(bytes(8), following=58), 0x86DD),
         ],
         layout.TALLY_IP: [
-            frames.ethernet(frames.ipv4(bytes(8), protocol=47), 0x0800),
+            frames.ethernet(frames.ipv4(bytes(8), protocol=89), 0x0800),
             frames.ethernet(frames.ipv6(bytes(8), following=59), 0x86DD),
         ],
         layout.TALLY_ARP: [frames.ethernet(bytes(28), 0x0806)],
@@ -425,7 +425,7 @@ def test_first_fragment_is_decoded(decode, frames):
 
 
 def test_other_link_type(decode, frames):
-    rows, decoder = decode(frames.v2(4), link_type=113)
+    rows, decoder = decode(frames.v2(4), link_type=147)
     assert rows == []
     assert decoder.tallies[layout.TALLY_LINK] == 1
 

@@ -43,6 +43,7 @@ def random_packets(rng, count):
         (headers.HAS_ATOMIC_ETH, 0.1),
         (headers.HAS_IMMDT, 0.2),
         (headers.HAS_IETH, 0.2),
+        (headers.HAS_VNI, rng.choice([0, 0.1, 1])),
     ):
         present[rng.random(count) < chance] |= bit
     present[rng.random(count) < 0.01] &= ~headers.HAS_BTH
@@ -67,6 +68,7 @@ def random_packets(rng, count):
         "icrc": rng.integers(0, 3, count),
         "udp_sport": rng.integers(0, 1 << 16, count),
         "msn": rng.integers(0, 1 << 24, count),
+        "vni": rng.choice([0, 7, 0xFFFFFF, 0xFFFFFFFF], count, p=[0.2, 0.5, 0.2, 0.1]),
         "va": rng.integers(0, 1 << 64, count, dtype=np.uint64),
         "r_key": rng.integers(0, 1 << 32, count),
         "imm_data": rng.integers(0, 1 << 32, count),

@@ -40,17 +40,7 @@ SETS = (
 
 #: What is captured under another name than SET.SIDE.pcap.gz.
 FILES = {("fmt", "client"): "fmt_usec.pcap.gz", ("fmt", "server"): None}
-#: Capture points that do not show the messages, and why.
-NOT_SEEN = {
-    ("encap_vxlan", "client"): "tunnels are not decoded yet",
-    ("encap_vxlan", "server"): "tunnels are not decoded yet",
-}
-POINTS = [
-    (name, side)
-    for name in SETS
-    for side in ("client", "server")
-    if FILES.get((name, side), "") is not None and (name, side) not in NOT_SEEN
-]
+POINTS = [(name, side) for name in SETS for side in ("client", "server") if FILES.get((name, side), "") is not None]
 
 #: Sets whose server did not complete a receive for each message that arrived whole, and why.
 FEWER_RECEIVES = {

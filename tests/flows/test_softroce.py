@@ -25,6 +25,7 @@ NOT_EXACT = {("midstream_capture_start", "server"): "the kernel counted before t
 RESENDS_BY_KERNEL = {"ecn_ect1", "rc_send_lat", "rc_write_lat", "midstream_capture_start"}
 #: Files under a healthy heading that are no record of a healthy run, with the evidence.
 NOT_HEALTHY = {
+    "fmt_any_sll1.pcap.gz": "captured on any interface: each of the 58 packets is there three times",
     "fmtd_merged_both_hosts_clean.pcap.gz": "both ends' captures merged: every frame is there twice",
     "fmtd_split_00000_20261129130503.pcap.gz": "parts of imp_loss1_write, a lossy run",
     "fmtd_split_00001_20261129130504.pcap.gz": "parts of imp_loss1_write, a lossy run",

@@ -22,6 +22,7 @@ from roce_dissect.layers import (
     FETH,
     GRH,
     IETH,
+    LRH,
     RDETH,
     RETH,
     XRCETH,
@@ -36,6 +37,7 @@ from roce_dissect.layers.trailer import IcrcField, PadField
 PLACES: dict[type[Packet], list[tuple[int, int, int, int]]] = {
     Ether: [(0, 64, row.ETH, 0), (48, 64, row.ETH + 1, 0)],
     Dot1Q: [(0, 16, row.VLAN, 0)],
+    LRH: [(0, 64, row.LRH, 0)],
     UDP: [(0, 64, row.UDP, 0)],
     GRH: [(4, 8, row.NET, 56), (56, 8, row.NET, 48), (12, 20, row.NET, 0), (32, 16, row.CHECK, 32)],
     BTH: [(0, 64, row.BTH, 0), (32, 64, row.BTH + 1, 0)],
@@ -72,6 +74,11 @@ NO_COLUMN = {
     (Dot1Q, "dei"),
     (Dot1Q, "type"),
     (UDP, "chksum"),
+    (LRH, "lver"),
+    (LRH, "reserved2"),
+    (LRH, "lnh"),
+    (LRH, "reserved5"),
+    (LRH, "pkt_len"),
     (GRH, "ip_ver"),
     (GRH, "nxt_hdr"),
     (GRH, "sgid"),  # columns src and dst are codes into the hosts table
@@ -93,6 +100,7 @@ NO_FIELD = {
     "vlan2_id",  # the same field of a second tag
     "feth",
     "icrc",  # behind the payload
+    "tunnel", "tunnels", "vni", "session", "gre_seq", "outer_src", "outer_dst",  # of headers that are no RoCE
 }  # fmt: skip
 
 
@@ -148,5 +156,5 @@ def test_second_tag():
 
 def test_every_header_is_placed():
     classes = {value for value in vars(layers).values() if isinstance(value, type) and issubclass(value, Packet)}
-    # CNP: reserved bytes only; LRH: the kernel decodes no native InfiniBand
-    assert classes - {layers.CutHeader, layers.CNP, layers.LRH} <= set(PLACES)
+    # CNP: reserved bytes only
+    assert classes - {layers.CutHeader, layers.CNP} <= set(PLACES)
