@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from roce_dissect.analysis.filters import connection_filter
+
 __all__ = ["connection_records", "counter_records", "table_records"]
 
 
@@ -21,8 +23,8 @@ def table_records(table: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def connection_records(connections: pd.DataFrame) -> list[dict[str, Any]]:
-    """Connections with their ends and directions nested, as people expect them in JSON."""
-    return [_nested(record) for record in table_records(connections)]
+    """Connections with their ends and directions nested, as people expect them in JSON, and a filter for Wireshark."""
+    return [_nested(record) | {"filter": connection_filter(record)} for record in table_records(connections)]
 
 
 def counter_records(counters: pd.DataFrame) -> dict[str, dict[str, int]]:
@@ -34,6 +36,7 @@ def counter_records(counters: pd.DataFrame) -> dict[str, dict[str, int]]:
 
 
 def _nested(record: dict[str, Any]) -> dict[str, Any]:
+    record = dict(record)
     nested: dict[str, Any] = {"id": record.pop("connection")}
     ends = {end: {key: record.pop(f"{end}_{key}") for key in ("address", "qp")} for end in ("a", "b")}
     ways: dict[str, dict[str, Any]] = {}

@@ -6,12 +6,12 @@ import textwrap
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from roce_dissect.analysis.filters import connection_filter, frames_filter
 from roce_dissect.cli.aligned import aligned
 from roce_dissect.cli.connection_list import episode_counts, place_of
 from roce_dissect.cli.connection_rows import connection_faults, end_text
 from roce_dissect.cli.event_table import records
 from roce_dissect.cli.event_words import CM_STEPS, trigger_words
-from roce_dissect.cli.filters import connection_filter, frames_filter
 from roce_dissect.cli.places import frame_in_words, frames_in_words
 from roce_dissect.units import clock, count, duration, size
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from roce_dissect.analysis.filters import connection_filter
 from roce_dissect.cli.aligned import table_lines
 from roce_dissect.cli.connection_rows import WEAK_PAIRING, connection_faults, end_text
 from roce_dissect.cli.event_table import records
 from roce_dissect.cli.event_words import trigger_words
-from roce_dissect.cli.filters import connection_filter
 from roce_dissect.cli.places import frames_in_words
 from roce_dissect.terms import Trigger
 from roce_dissect.units import count, duration, size

@@ -121,7 +121,7 @@ def _line(words: Any, event: dict[str, Any], start_ns: int) -> str:
 
 def _filter(words: Any, event: dict[str, Any], lengths: list[int]) -> str:
     """The frames of an event and the one that led to it, as far as they are in the same file."""
-    from roce_dissect.cli.filters import frames_filter
+    from roce_dissect.analysis.filters import frames_filter
     from roce_dissect.cli.places import spans_of
 
     spans = [span for place in words.places(event) for span in spans_of(place, lengths)]

@@ -6,9 +6,9 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from roce_dissect.analysis.filters import frames_filter
 from roce_dissect.cli.aligned import NO_BREAK, output_width, table_lines, with_filter, written
 from roce_dissect.cli.event_table import records
-from roce_dissect.cli.filters import frames_filter
 from roce_dissect.cli.latency_rows import LATENCY_FIGURES, LATENCY_MEANING, latency_rows
 from roce_dissect.cli.places import frame_in_words, frames_in_words, spans_of
 from roce_dissect.cli.safe import safe

@@ -14,9 +14,9 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from roce_dissect.analysis.filters import MARK_FILTERS, connection_filter, frames_filter
 from roce_dissect.cli.aligned import paragraphs
 from roce_dissect.cli.connection_rows import FIGURES, ConnectionRow, connection_rows
-from roce_dissect.cli.filters import MARK_FILTERS, connection_filter, frames_filter
 from roce_dissect.cli.happenings import Happening, happenings
 from roce_dissect.cli.headline import Totals, capture_lines, headline, totals
 from roce_dissect.cli.latency_rows import LATENCY_FIGURES, LATENCY_MEANING, latency_rows

@@ -164,7 +164,6 @@ class Tracker(Responder):
         ahead: cython.longlong
         before: cython.longlong = self.streams[stream, SLACK]
         sent_time: cython.longlong
-        self.message = 0
         self.hole_time = 0
         if self.streams[stream, FLAGS] & STARTED == 0:
             self.streams[stream, FLAGS] |= STARTED
@@ -433,6 +432,7 @@ class Tracker(Responder):
                     self.time = 1  # in the books 0 is no time
                 self.extended = -1
                 self.missing = 0
+                self.message = 0
                 judged = 0
                 role = ROLE_OTHER
                 stream = -1
@@ -542,20 +542,6 @@ class Tracker(Responder):
                         number = self.streams[stream, NEXT] - self.streams[stream, ACKED]
                         if number > self.streams[stream, MOST_PACKETS]:
                             self.streams[stream, MOST_PACKETS] = number
-                        if self.message != 0:
-                            if present[packet] & HAS_RETH:
-                                self.messages[self.message, M_DMA_LEN] = dma_len[packet]
-                                self.messages[self.message, M_FLAGS] |= M_HAS_LENGTH
-                            if has_keys and present[packet] & (HAS_RETH | HAS_ATOMIC_ETH | HAS_IMMDT | HAS_IETH):
-                                self.note_keys(
-                                    present[packet],
-                                    va[packet],
-                                    r_key[packet],
-                                    imm_data[packet],
-                                    inv_r_key[packet],
-                                )
-                            if kind & UNRELIABLE:
-                                self.settle_unreliable(stream, kind)
                     elif kind & RESPONSE:
                         role = ROLE_RESPONSE
                         self.streams[stream, RESPONSES] += 1
@@ -579,19 +565,20 @@ class Tracker(Responder):
                             role = ROLE_DATAGRAM
                             self.streams[stream, GOODPUT_BYTES] += payload
                             self.message = self.follow(stream, number, number + 1, kind, 0, payload)
-                            if has_keys and self.message != 0:
-                                self.note_keys(
-                                    present[packet],
-                                    va[packet],
-                                    r_key[packet],
-                                    imm_data[packet],
-                                    inv_r_key[packet],
-                                )
-                            self.settle_unreliable(stream, kind)
                     elif kind & CONGESTION:
                         role = ROLE_CNP
                         self.streams[stream, CNPS] += 1
                         self.add_mark(stream, CNP_RUN, KIND_CNP)
+                    if self.message != 0:
+                        if present[packet] & HAS_RETH:
+                            self.messages[self.message, M_DMA_LEN] = dma_len[packet]
+                            self.messages[self.message, M_FLAGS] |= M_HAS_LENGTH
+                        if has_keys and present[packet] & (HAS_RETH | HAS_ATOMIC_ETH | HAS_IMMDT | HAS_IETH):
+                            self.note_keys(
+                                present[packet], va[packet], r_key[packet], imm_data[packet], inv_r_key[packet]
+                            )
+                        if kind & UNRELIABLE:
+                            self.settle_unreliable(stream, kind)
                 if has_out:
                     out_stream[packet] = stream
                     out_role[packet] = role

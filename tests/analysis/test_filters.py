@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 import roce_dissect as rd
-from roce_dissect.cli.filters import connection_filter, frames_filter
+from roce_dissect.analysis.filters import connection_filter, frames_filter
 
 
 def connection(**changes):
