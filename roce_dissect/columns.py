@@ -205,7 +205,7 @@ _FIGURES = (
     ),
     Column("episodes", "int64", "episodes: acts of going back, or of late delivery"),
     Column("timeouts", "int64", "episodes that a timeout triggered"),
-    Column("most_retries", "int64", "episodes in a row without progress, at most"),
+    Column("most_retries", "int64", "episodes in a row from the same PSN without progress, at most"),
     Column("stall_ns", "int64", "time without progress in those episodes", "ns"),
     Column("unseen_packets", "int64", "PSNs that the responder has and the capture lacks", "packets"),
     Column("response_gaps", "int64", "READ responses that did not pass here", "packets"),
@@ -347,7 +347,7 @@ EPISODES = _table(
         "arrived_packets", "int64", "of these, what the responder had already, missing where nothing tells", "packets"
     ),
     Column("recovery", "str", "what was sent again", terms=Recovery),
-    Column("retry", "int64", "which one in a row without progress, from 1; 0: reordering"),
+    Column("retry", "int64", "which one in a row from the same PSN without progress, from 1; 0: reordering"),
     Column(
         "wait_ns",
         "int64",

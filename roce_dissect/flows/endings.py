@@ -14,8 +14,9 @@ __all__ = ["ended_by", "never_matched", "timeout_estimates", "vantages"]
 
 #: A QP has given up when it is silent for so many times its last wait: the waits of one QP differ by less.
 SILENCE = 2
-#: Retries in a row from which on silence means that the QP gave up, not that the application stopped.
-LEAST_RETRIES = 2
+#: Retries in a row from which on silence means that the QP gave up, not that the application stopped; and the same
+#: where nobody was heard to answer, so that NAKs may have driven them.
+LEAST_RETRIES, LEAST_UNHEARD = 2, 3
 #: Unit of the local ACK timeout, in ns: 4.096 us x 2^t (IBTA 9.7.6.1.3).
 TIMEOUT_UNIT_NS = 4096
 #: Timers fire a little early where the clock that stamps the packets is another one.
@@ -50,7 +51,7 @@ def ended_by(rows: np.ndarray, end_time_ns: int) -> np.ndarray:
     unanswered = rows[:, states.LAST_ANSWER_TIME] < last
     # the last thing that happened is a retry, it brought nothing, and the next one never came
     gave_up = (
-        (rows[:, states.RETRY] >= LEAST_RETRIES)
+        (rows[:, states.RETRY] >= np.where(rows[:, states.LAST_ANSWER_TIME] != 0, LEAST_RETRIES, LEAST_UNHEARD))
         & (rows[:, states.RETRY_ACKED] == rows[:, states.ACKED])
         & np.isin(rows[:, states.LAST_TRIGGER], (Trigger.TIMEOUT, Trigger.UNKNOWN))
         & unanswered

@@ -178,7 +178,11 @@ class Episodes(Ledger):
             trigger = BY_TIMEOUT
         self.streams[stream, FLAGS] |= RUN_OPEN
         self.streams[stream, EPISODES] += 1
-        if self.streams[stream, RETRY] > 0 and self.streams[stream, RETRY_ACKED] == self.streams[stream, ACKED]:
+        if (
+            self.streams[stream, RETRY] > 0
+            and self.streams[stream, RETRY_ACKED] == self.streams[stream, ACKED]
+            and self.streams[stream, LAST_RUN_PSN] == psn
+        ):
             self.streams[stream, RETRY] += 1
         else:
             self.streams[stream, RETRY] = 1

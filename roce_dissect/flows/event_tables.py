@@ -18,6 +18,8 @@ __all__ = ["episode_frame", "event_frame", "settled_events", "trigger_counts"]
 
 #: A retry that waited so many times as long as the one before it: the timeout is adaptive.
 GROWTH = 1.5
+#: Episodes in a row from one PSN that no chance makes: a NAKed packet may be lost twice on a lossy path.
+SURE_RETRIES = 3
 
 
 def settled_events(events: np.ndarray, heard: np.ndarray) -> np.ndarray:
@@ -53,9 +55,12 @@ def settled_events(events: np.ndarray, heard: np.ndarray) -> np.ndarray:
     # retries in a row: the one before, on the same stream
     former = episodes.groupby("stream").shift()
     in_a_row = (episodes["retry"] > 1) & (former["retry"] == episodes["retry"] - 1)
-    # nobody was seen to answer, so that NAKs may have passed unseen; the same packet again and again is a timeout
+    # nobody was seen to answer, so that NAKs may have passed unseen; the same packet three times in a row is a timeout
     silent = ~heard[episodes["stream"].to_numpy()] & (episodes["trigger"] == Trigger.TIMEOUT)
-    repeated = in_a_row | in_a_row.groupby(episodes["stream"]).shift(-1, fill_value=False)
+    third = in_a_row & (episodes["retry"] >= SURE_RETRIES)
+    repeated = third.copy()
+    for step in range(1, SURE_RETRIES):
+        repeated |= third.groupby(episodes["stream"]).shift(-step, fill_value=False)
     episodes.loc[silent & ~repeated, "trigger"] = Trigger.UNKNOWN
     timeouts = episodes["trigger"] == Trigger.TIMEOUT
     grows = timeouts & in_a_row & (former["trigger"] == Trigger.TIMEOUT)

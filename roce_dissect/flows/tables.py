@@ -175,7 +175,9 @@ def _stream_columns(
     paired = partner >= 0
     src_qp[paired] = dest_qp[partner[paired]]
     answered = np.zeros(len(rows), bool)
-    answered[paired] = rows[partner[paired], states.RESPONSES] > 0
+    # what was cut before its AETH says nothing
+    said = rows[:, states.ACKS] + rows[:, states.NAKS] + rows[:, states.RNR_NAKS]
+    answered[paired] = said[partner[paired]] > 0
     mtu = np.where(rows[:, states.CM_MTU] > 0, rows[:, states.CM_MTU], rows[:, states.MTU])
     seen, version = rows[:, states.PACKETS] > 0, rows[:, states.VERSION]
     columns: dict[str, np.ndarray | pa.Array] = {name: rows[:, word] for name, word in _WORD.items()}

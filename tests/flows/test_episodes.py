@@ -188,3 +188,21 @@ def test_the_gap_of_another_stream_is_none_of_this_one(p, track):
     last = track(packets).episodes.iloc[-1]
     assert last["trigger"] == "nak"
     assert str(last["extent_ns"]) == "<NA>"
+
+
+def test_a_lossy_path_seen_from_one_side_is_no_timeout(p, track):
+    """100 is sent again twice, since its resend was lost, too; then the stream goes on: NAKs may have passed unseen."""
+    packets = [p("SEND_ONLY", psn, psn / 100) for psn in (100, 101, 102)]
+    packets += [p("SEND_ONLY", psn, ms) for ms in (20, 30) for psn in (100, 101, 102)] + [p("SEND_ONLY", 103, 31)]
+    assert of(track(packets), "trigger", "retry") == [("unknown", 1), ("unknown", 2)]
+
+
+def test_answers_that_are_all_cut_say_nothing(p, build, track):
+    """Three resends from one PSN each: whether the cut answers were NAKs is not known, and nobody gave up."""
+    packets = [p("SEND_ONLY", 100, 0)]
+    for ms in (10, 20):
+        packets += [p("ACKNOWLEDGE", 100, ms - 1, "B"), p("SEND_ONLY", 100, ms)]
+        packets[-2]["present"] &= ~64  # AETH
+    result = track([*packets, p("SEND_ONLY", 101, 30)])
+    assert of(result, "trigger") == [("unknown",)] * 2
+    assert not build.build_tables(result.flows, build.ADDRESSES).streams["confirmed"].any()

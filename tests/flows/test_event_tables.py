@@ -46,13 +46,13 @@ def test_the_given_rows_stay(p, build, track):
 
 
 def test_rows_in_a_row_are_of_one_stream(p, build, track):
-    """Timeouts of two streams in turn, each of which waits the longer: no stream has three that grow."""
+    """Timeouts of two streams in turn: each has its own three that grow."""
     packets = []
-    for ms in (0, 2, 6):
+    for ms in (0, 2, 6, 14):
         packets += [p("SEND_ONLY", 5, ms, dest_qp=17), p("SEND_ONLY", 5, ms + 1, dest_qp=30)]
     episodes = tables(build, track(packets)).episodes
-    assert episodes["trigger"].tolist() == ["timeout"] * 4
-    assert episodes["retry"].tolist() == [1, 1, 2, 2]
+    assert episodes["trigger"].tolist() == ["adaptive_timeout"] * 6
+    assert episodes["retry"].tolist() == [1, 1, 2, 2, 3, 3]
 
 
 def test_no_events(build, track):
