@@ -8,7 +8,18 @@ import pytest
 
 from roce_dissect import layout, terms
 from roce_dissect.flows import states
-from roce_dissect.terms import Accepted, EventKind, PairedBy, Role, Status, Verdict, names
+from roce_dissect.terms import (
+    Accepted,
+    EndedBy,
+    EventKind,
+    MessageStatus,
+    PairedBy,
+    Role,
+    Status,
+    Trigger,
+    Verdict,
+    names,
+)
 
 PAGE = (Path(__file__).parents[1] / "docs" / "semantics.md").read_text(encoding="utf-8")
 
@@ -30,7 +41,7 @@ def test_constants_of_the_kernels(prefix, vocabulary, module):
 
 
 def test_accepted_constants():
-    words = {"NONE": "NONE", "YES": "ACCEPTED", "DUPLICATE": "DUPLICATE", "OUT_OF_SEQUENCE": "OUT_OF_SEQUENCE"}
+    words = {"YES": "ACCEPTED", "DUPLICATE": "DUPLICATE", "OUT_OF_SEQUENCE": "OUT_OF_SEQUENCE"}
     words |= {"DISCARDED": "DISCARDED", "QP_ERROR": "QP_ERROR"}
     for name, word in words.items():
         assert getattr(states, f"ACCEPTED_{name}") == Accepted[word]
@@ -42,7 +53,7 @@ def test_names():
         assert min(names(vocabulary)) == 0
 
 
-@pytest.mark.parametrize("vocabulary", [Verdict, Accepted, Role])
+@pytest.mark.parametrize("vocabulary", [Verdict, Accepted, Role, Trigger, MessageStatus, EndedBy])
 def test_every_word_is_explained(vocabulary):
     """docs/semantics.md has each word that a user meets, as code."""
     missing = [word for word in names(vocabulary).values() if f"`{word}`" not in PAGE and word != "none"]
