@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import IntEnum
-from typing import Any, BinaryIO, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 import numpy as np
 import pandas as pd
@@ -19,6 +19,9 @@ from roce_dissect.decode.blocks import Blocks, FileSummary
 from roce_dissect.decode.hosts import HostTable
 from roce_dissect.errors import ArgumentError
 from roce_dissect.flows.flow_table import FLOW_COLUMNS, KEY_COLUMNS, FlowTable, Verdicts
+
+if TYPE_CHECKING:
+    from roce_dissect.decode.cm import Message
 
 __all__ = [
     "Captures",
@@ -171,6 +174,19 @@ class MessageRows:
         return iter(self._pieces)
 
 
+def _ended_messages(
+    blocks: Iterable[tuple[dict[str, np.ndarray], int, Sequence[Message], np.ndarray | None]],
+) -> Iterator[np.ndarray]:
+    """Rows of messages as they end, from the arguments of `FlowTable.feed`: columns, rows, CM messages, bad ICRCs."""
+    ended = MessageRows()
+    flows = FlowTable(on_messages=ended)
+    for columns, rows, messages, bad in blocks:
+        flows.feed(columns, rows, messages, bad_icrc=bad)
+        yield from ended.take()
+    flows.finish()
+    yield from ended.take()
+
+
 class FileSource(PacketSource):
     """Packets of files, which are read once more each time.
 
@@ -195,17 +211,8 @@ class FileSource(PacketSource):
 
     def message_rows(self) -> Iterator[np.ndarray]:
         self._demand_files("messages")
-        return self._read_messages()
-
-    def _read_messages(self) -> Iterator[np.ndarray]:
-        rows = MessageRows()
-        flows = FlowTable(on_messages=rows)
-        names = FLOW_COLUMNS + KEY_COLUMNS
-        for block in Blocks(self._paths, names, keep_going=self._keep_going, ports=self._ports):
-            flows.feed(block.columns, block.rows, block.messages)
-            yield from rows.take()
-        flows.finish()
-        yield from rows.take()
+        blocks = Blocks(self._paths, FLOW_COLUMNS + KEY_COLUMNS, keep_going=self._keep_going, ports=self._ports)
+        return _ended_messages((block.columns, block.rows, block.messages, None) for block in blocks)
 
     def _demand_files(self, what: str) -> None:
         if any(not isinstance(path, str) or path == "-" for path in self._paths):
@@ -287,13 +294,7 @@ class FrameSource(PacketSource):
             yield both[names]
 
     def message_rows(self) -> Iterator[np.ndarray]:
-        rows = MessageRows()
-        flows = FlowTable(on_messages=rows)
-        for columns, count, bad in self.blocks():
-            flows.feed(columns, count, bad_icrc=bad)
-            yield from rows.take()
-        flows.finish()
-        yield from rows.take()
+        return _ended_messages((columns, count, (), bad) for columns, count, bad in self.blocks())
 
     def capture(self, flows: FlowTable) -> dict[str, Any]:
         """A capture summary for packets that came from no file."""

@@ -35,7 +35,6 @@ HOSTS = ("server", "client")
 #: rxe of Linux 6.12 computes a wrong ICRC for FLUSH at both ends, and takes it (known of rxe).
 ICRC_AGREED = {"k612_flush_atomic_write"}
 
-_IN_ERROR = "rxe counts no request that comes to a QP in error: here those behind its own fatal NAK"
 _BEFORE = "the kernel counted before the capture began, and after it had ended"
 _GOING_BACK = "rxe drops, uncounted, a NAK that comes when it has gone back and not yet sent the oldest message again"
 
