@@ -15,8 +15,10 @@ from roce_dissect.cli.safe import safe
 from roce_dissect.errors import CaptureError, RoceDissectError
 
 __all__ = [
+    "FILTERS_OPTION",
     "FINE",
     "INTERRUPTED",
+    "LINES_FORMAT_OPTION",
     "POLL_S",
     "PORT_OPTION",
     "PROGRAM",
@@ -24,6 +26,7 @@ __all__ = [
     "Interrupt",
     "OutputClosedError",
     "complain",
+    "demand_text",
     "report_files",
     "run",
 ]
@@ -48,7 +51,19 @@ PORT_OPTION = click.option(
     help="A UDP destination port of RoCE v2 beside 4791; once for each.",
 )
 
+#: Of the commands that print one line for each of many rows.
+FILTERS_OPTION = click.option("--filters", is_flag=True, help="A Wireshark display filter at the end of each line.")
+LINES_FORMAT_OPTION = click.option(
+    "--format", "form", type=click.Choice(["text", "jsonl", "csv"]), default="text", show_default=True
+)
+
 _PATIENCE = 16  # batches of records without a step
+
+
+def demand_text(filters: bool, form: str) -> None:
+    """Refuse ``--filters`` with a form for programs, which has the frames' numbers in columns."""
+    if filters and form != "text":
+        raise click.UsageError("--filters goes with --format text only")
 
 
 def complain(text: str) -> None:

@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from roce_dissect.cli.common import PORT_OPTION, Interrupt
+from roce_dissect.cli.common import (
+    FILTERS_OPTION,
+    LINES_FORMAT_OPTION,
+    PORT_OPTION,
+    Interrupt,
+    demand_text,
+)
 from roce_dissect.cli.reading import end_status, holds_something, known_connection, read_captures
 from roce_dissect.terms import EventKind, Trigger
 
@@ -41,8 +47,8 @@ _ROWS_AT_ONCE = 1000
     help="Only resends with this cause; may be repeated.",
 )
 @click.option("--count", "most", type=click.IntRange(1), metavar="N", help="At most N events; default: all.")
-@click.option("--filters", is_flag=True, help="A Wireshark display filter at the end of each line.")
-@click.option("--format", "form", type=click.Choice(["text", "jsonl", "csv"]), default="text", show_default=True)
+@FILTERS_OPTION
+@LINES_FORMAT_OPTION
 @PORT_OPTION
 def command(
     files: tuple[str, ...],
@@ -59,8 +65,7 @@ def command(
     In text form: time since the first frame, connection, direction, kind, and what happened, beginning with its frames.
     csv and jsonl have the columns of docs/json.md: those of the events, then, for resends, figures of the episodes.
     """
-    if filters and form != "text":
-        raise click.UsageError("--filters goes with --format text only")
+    demand_text(filters, form)
     if triggers and kinds and "resend" not in kinds:
         raise click.UsageError("--trigger is about resends: leave --kind out, or add --kind resend")
     from roce_dissect.cli.forms import warn_if_slow

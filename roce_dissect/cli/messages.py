@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from roce_dissect.cli.common import INTERRUPTED, PORT_OPTION, Interrupt
+from roce_dissect.cli.common import (
+    FILTERS_OPTION,
+    INTERRUPTED,
+    LINES_FORMAT_OPTION,
+    PORT_OPTION,
+    Interrupt,
+    demand_text,
+)
 from roce_dissect.cli.reading import end_status, holds_something, known_connection, read_captures, readable_once
 from roce_dissect.terms import MessageStatus, Verb
 
@@ -61,8 +68,8 @@ class _Selection:
 @click.option(
     "--count", "most", type=click.IntRange(1), metavar="N", help=f"At most N; default: {_TEXT_LINES} as text, else all."
 )
-@click.option("--filters", is_flag=True, help="A Wireshark display filter at the end of each line.")
-@click.option("--format", "form", type=click.Choice(["text", "jsonl", "csv"]), default="text", show_default=True)
+@FILTERS_OPTION
+@LINES_FORMAT_OPTION
 @PORT_OPTION
 def command(
     files: tuple[str, ...],
@@ -82,8 +89,7 @@ def command(
     resends, RNR NAKs; remote address and key, immediate data. The latencies by verb and size stand at the end. csv and
     jsonl have the columns of docs/json.md. Files are read twice, standard input once.
     """
-    if filters and form != "text":
-        raise click.UsageError("--filters goes with --format text only")
+    demand_text(filters, form)
     if slowest is not None and most is not None:
         raise click.UsageError("--slowest and --count exclude each other")
     from roce_dissect.cli.forms import warn_if_slow
