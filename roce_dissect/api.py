@@ -26,6 +26,7 @@ from roce_dissect.analysis.timeline import TIMELINE_COLUMNS, interval, timeline
 from roce_dissect.analysis.trust import trust_statement
 from roce_dissect.columns import TRACKED, Column, packet_columns
 from roce_dissect.decode.blocks import Blocks
+from roce_dissect.decode.options import DEFAULT_OPTIONS, ReadOptions
 from roce_dissect.errors import ArgumentError, CaptureError
 from roce_dissect.flows import states
 from roce_dissect.flows.flow_table import FLOW_COLUMNS, KEY_COLUMNS, FlowTable
@@ -240,6 +241,7 @@ def analyze(
     poll_s: float | None = None,
     messages: bool = False,
     ports: Sequence[int] = (),
+    icrc: bool = True,
 ) -> Analysis:
     """Read one or more captures to the end and say what happened in them. Memory does not grow with their length.
 
@@ -260,6 +262,8 @@ def analyze(
         `Analysis.packets` and `Analysis.timeline` cannot be had of such a capture all the same.
     ports : sequence of int
         UDP destination ports of RoCE v2 beside 4791.
+    icrc : bool
+        Whether to verify the ICRC of whole packets; it decides which of them take part in the flow tables.
 
     Returns
     -------
@@ -275,8 +279,9 @@ def analyze(
     """
     if errors not in ("raise", "keep"):
         raise ArgumentError(f"errors must be 'raise' or 'keep', not {errors!r}")
+    options = ReadOptions(ports, icrc)
     session = Session(
-        captures, keep_going=errors == "keep", progress=progress, poll_s=poll_s, messages=messages, ports=ports
+        captures, keep_going=errors == "keep", progress=progress, poll_s=poll_s, messages=messages, options=options
     )
     try:
         for _ in session:
@@ -292,7 +297,7 @@ def analyze(
 
 
 def iter_packets(
-    captures: Captures, columns: Sequence[str] | None = None, *, ports: Sequence[int] = ()
+    captures: Captures, columns: Sequence[str] | None = None, *, ports: Sequence[int] = (), icrc: bool = True
 ) -> Iterator[pd.DataFrame]:
     """RoCE packets of one or more captures, in pieces of at most some ten thousand rows, in constant memory.
 
@@ -305,6 +310,8 @@ def iter_packets(
         (``verdict`` ...) cost a little more.
     ports : sequence of int
         UDP destination ports of RoCE v2 beside 4791.
+    icrc : bool
+        Whether to verify the ICRC of whole packets; it decides which of them take part in the flow tables.
 
     Yields
     ------
@@ -319,11 +326,11 @@ def iter_packets(
         A column that does not exist; no capture at all; standard input, a pipe or a file object together with other
         captures; what is neither a path nor a binary file object.
     """
-    return iter(PacketSession(captures, packet_columns(columns), keep_going=False, ports=ports))
+    return iter(PacketSession(captures, packet_columns(columns), keep_going=False, options=ReadOptions(ports, icrc)))
 
 
 def read_packets(
-    captures: Captures, columns: Sequence[str] | None = None, *, ports: Sequence[int] = ()
+    captures: Captures, columns: Sequence[str] | None = None, *, ports: Sequence[int] = (), icrc: bool = True
 ) -> pd.DataFrame:
     """All RoCE packets as one DataFrame. For large captures see `iter_packets`.
 
@@ -335,6 +342,8 @@ def read_packets(
         Columns of `roce_dissect.columns.PACKETS`, in the order wanted; default all.
     ports : sequence of int
         UDP destination ports of RoCE v2 beside 4791.
+    icrc : bool
+        Whether to verify the ICRC of whole packets; it decides which of them take part in the flow tables.
 
     Returns
     -------
@@ -350,7 +359,7 @@ def read_packets(
         A column that does not exist; no capture at all; standard input, a pipe or a file object together with other
         captures; what is neither a path nor a binary file object.
     """
-    return _concatenate(list(iter_packets(captures, columns, ports=ports)), packet_columns(columns))
+    return _concatenate(list(iter_packets(captures, columns, ports=ports, icrc=icrc)), packet_columns(columns))
 
 
 def track(packets: pd.DataFrame, bad_icrc: pd.Series | np.ndarray | None = None) -> Analysis:
@@ -379,8 +388,8 @@ def track(packets: pd.DataFrame, bad_icrc: pd.Series | np.ndarray | None = None)
     """
     source = FrameSource(packets, bad_icrc)
     flows = FlowTable()
-    for columns, rows, bad in source.blocks():
-        flows.feed(columns, rows, bad_icrc=bad)
+    for columns, rows in source.blocks():
+        flows.feed(columns, rows)
     flows.finish()
     tables = build_tables(flows, source.hosts.texts())
     return Analysis(source.capture(flows), tables, source)
@@ -401,8 +410,8 @@ class Session:
         For a pipe: make a step of 0 packets when nothing came for so many seconds. Default: wait.
     messages : bool
         Keep the rows of messages.
-    ports : sequence of int
-        UDP destination ports of RoCE v2 beside 4791.
+    options : ReadOptions
+        How to read.
 
     Attributes
     ----------
@@ -426,15 +435,17 @@ class Session:
         progress: Progress | None = None,
         poll_s: float | None = None,
         messages: bool = False,
-        ports: Sequence[int] = (),
+        options: ReadOptions = DEFAULT_OPTIONS,
     ) -> None:
         self.interrupted = False
-        self._ports = ports
+        self._options = options
         self._paths = input_list(captures)
         self._keep_going = keep_going
         self._messages = MessageRows() if messages else None
         names = FLOW_COLUMNS + (KEY_COLUMNS if messages else ())
-        self._blocks = Blocks(self._paths, names, keep_going=keep_going, progress=progress, poll_s=poll_s, ports=ports)
+        self._blocks = Blocks(
+            self._paths, names, keep_going=keep_going, progress=progress, poll_s=poll_s, options=options
+        )
         self._flows = FlowTable(on_messages=self._messages)
 
     def __iter__(self) -> Iterator[int]:
@@ -448,9 +459,9 @@ class Session:
         if final:
             self._flows.finish()
         blocks, flows = self._blocks, self._flows
-        summary = capture_summary(blocks.files, blocks.tallies, flows, interrupted=self.interrupted)
+        summary = capture_summary(blocks.files, blocks.tallies, flows, blocks.judgements, interrupted=self.interrupted)
         tables = build_tables(flows, blocks.hosts.texts(), summary["last_time_ns"])
-        return Analysis(summary, tables, FileSource(self._paths, self._keep_going, self._ports), self._messages)
+        return Analysis(summary, tables, FileSource(self._paths, self._keep_going, self._options), self._messages)
 
 
 def _concatenate(frames: list[pd.DataFrame], wanted: Sequence[Column]) -> pd.DataFrame:

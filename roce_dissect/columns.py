@@ -16,10 +16,12 @@ from roce_dissect.terms import (
     Accepted,
     EndedBy,
     EventKind,
+    IcrcStatus,
     MessageStatus,
     PairedBy,
     Recovery,
     Role,
+    Standing,
     Status,
     Trigger,
     Tunnel,
@@ -29,7 +31,7 @@ from roce_dissect.terms import (
 )
 
 __all__ = [
-    "CONNECTIONS", "COUNTERS", "EPISODES", "EVENTS", "FILE_SHIFT", "FRAME_MASK", "HOSTS", "LATENCY", "MESSAGES",
+    "CONNECTIONS", "COUNTERS", "EPISODES", "EVENTS", "FILE_SHIFT", "FRAME_MASK", "HOSTS", "JUDGED", "LATENCY", "MESSAGES",
     "PACKETS", "PER_DIRECTION", "STREAMS", "TIMELINE", "TRACKED", "Column", "packet_columns",
 ]  # fmt: skip
 
@@ -170,6 +172,9 @@ PACKETS = _table(
     Column("payload_len", "uint32", "payload by the length fields, without pad and ICRC", "bytes", "", (row.PAYLOAD, _HIGH, U4 - 1), row.HAS_BTH),
     Column("payload_offset", "uint32", "where decoding stopped: the payload's first byte in the frame", "bytes", "", (row.PAYLOAD, 0, U4 - 1)),
     Column("icrc", "uint32", "ICRC as zlib.crc32 gives it (little-endian on the wire)", "", "infiniband.invariant.crc", (row.CHECK, 0, U4 - 1), row.HAS_ICRC),
+    # -- from looking at whole packets
+    Column("icrc_status", "uint8", "what the ICRC says", terms=IcrcStatus),
+    Column("standing", "uint8", "what part the packet takes in the flow tables", terms=Standing),
     # -- from the tracker
     Column("stream", "int32", "row of the streams table, -1: none"),
     Column("role", "uint8", "what the packet is on its connection", terms=Role),
@@ -179,6 +184,8 @@ PACKETS = _table(
     Column("missing_before", "uint32", "PSNs before it that did not pass here", "packets"),
 )  # fmt: skip
 
+#: Columns of `PACKETS` that are judged over whole packets, between decoding and tracking.
+JUDGED = ("icrc_status", "standing")
 #: Columns of `PACKETS` that the tracker fills in.
 TRACKED = ("stream", "role", "psn_ext", "verdict", "accepted", "missing_before")
 

@@ -34,7 +34,7 @@ FRAME = 1  # file << 40 | frame number
 LENGTHS = 2  # captured << 32 | on the wire
 STATE = 3  # presence << 32 | version << 8 | status
 PAYLOAD = 4  # payload length << 32 | offset in the frame where decoding stopped
-OFFSET = 5  # of the frame in the batch's bytes
+OFFSET = 5  # of the frame in the batch's bytes; from bit 40 on, of the network header (LRH, GRH, IP) in the frame
 HOSTS = 6  # code of the source << 32 | code of the destination
 ETH = 7  # bytes 0-7; bytes 6-13
 VLAN = 9  # second TCI << 16 | first TCI
@@ -55,6 +55,9 @@ OUTER = 25  # code of the outer source << 32 | code of the outer destination
 GRE_SEQ = 26
 LRH = 27
 WORDS = 28
+#: Place of the network header's offset in OFFSET, and the greatest one that is told.
+NETWORK = 40
+MOST_NETWORK = (1 << 24) - 1
 
 #: Headers whose words are rare.
 RARE = HAS_RDETH | HAS_DETH | HAS_XRCETH | HAS_FETH | HAS_ATOMIC_ETH | HAS_ATOMIC_ACK_ETH | HAS_IETH

@@ -14,10 +14,12 @@ __all__ = [
     "Accepted",
     "EndedBy",
     "EventKind",
+    "IcrcStatus",
     "MessageStatus",
     "PairedBy",
     "Recovery",
     "Role",
+    "Standing",
     "Status",
     "Trigger",
     "Tunnel",
@@ -36,6 +38,24 @@ class Status(IntEnum):
     MALFORMED = 2  # lengths that contradict each other
     UNKNOWN_OPCODE = 3
     UNKNOWN_VERSION = 4  # BTH transport version other than 0
+
+
+class IcrcStatus(IntEnum):
+    """What the ICRC says of a packet."""
+
+    NONE = 0  # not verified: switched off, or the packet's lengths do not tell where it is
+    GOOD = 1
+    BAD = 2
+    SLICED = 3  # not all of the bytes that it covers were captured
+    PLACEHOLDER = 4  # 0, or the same wrong number again and again: the sender computes none
+
+
+class Standing(IntEnum):
+    """What part a packet takes in the flow tables."""
+
+    FULL = 0
+    DAMAGED = 1  # its ICRC is wrong, those of its sender are right otherwise: receivers drop it, and so do the tables
+    DOUBTFUL = 2  # perhaps no RoCE: taken in only where it continues something
 
 
 class Tunnel(IntEnum):

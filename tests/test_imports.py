@@ -58,7 +58,7 @@ THIRD_PARTY = {
     0: set(),
     1: {"numpy"},
     2: {"numpy", "cython", "zstandard"},
-    3: {"numpy", "cython"},
+    3: {"numpy", "cython", "isal"},
     4: {"numpy", "pandas", "pyarrow", "cython"},
     5: {"numpy", "pandas", "pyarrow"},
     6: {"numpy", "pandas"},

@@ -17,8 +17,11 @@ from roce_dissect.capture.states import BATCH
 from roce_dissect.columns import FILE_SHIFT, FRAME_MASK, PACKETS, TRACKED, Column
 from roce_dissect.decode.blocks import Blocks, FileSummary
 from roce_dissect.decode.hosts import HostTable
+from roce_dissect.decode.options import DEFAULT_OPTIONS, ReadOptions
+from roce_dissect.decode.standing import Judgements
 from roce_dissect.errors import ArgumentError
 from roce_dissect.flows.flow_table import FLOW_COLUMNS, KEY_COLUMNS, FlowTable, Verdicts
+from roce_dissect.terms import IcrcStatus, Standing
 
 if TYPE_CHECKING:
     from roce_dissect.decode.cm import Message
@@ -76,8 +79,8 @@ class PacketSession:
         For a pipe: deliver an empty DataFrame when nothing came for so many seconds. Default: wait.
     streams : numpy.ndarray, optional
         Integers, shape (n,): only the packets of these rows of the streams table.
-    ports : sequence of int
-        UDP destination ports of RoCE v2 beside 4791.
+    options : ReadOptions
+        How to read.
 
     Raises
     ------
@@ -97,7 +100,7 @@ class PacketSession:
         progress: Progress | None = None,
         poll_s: float | None = None,
         streams: np.ndarray | None = None,
-        ports: Sequence[int] = (),
+        options: ReadOptions = DEFAULT_OPTIONS,
     ) -> None:
         self._wanted = wanted
         self._streams = streams
@@ -105,7 +108,7 @@ class PacketSession:
         self._tracked = streams is not None or any(column.name in TRACKED for column in wanted)
         names = kernel_columns(wanted) + (FLOW_COLUMNS if self._tracked else ())
         self._blocks = Blocks(
-            input_list(captures), names, keep_going=keep_going, progress=progress, poll_s=poll_s, ports=ports
+            input_list(captures), names, keep_going=keep_going, progress=progress, poll_s=poll_s, options=options
         )
 
     @property
@@ -175,13 +178,13 @@ class MessageRows:
 
 
 def _ended_messages(
-    blocks: Iterable[tuple[dict[str, np.ndarray], int, Sequence[Message], np.ndarray | None]],
+    blocks: Iterable[tuple[dict[str, np.ndarray], int, Sequence[Message]]],
 ) -> Iterator[np.ndarray]:
-    """Rows of messages as they end, from the arguments of `FlowTable.feed`: columns, rows, CM messages, bad ICRCs."""
+    """Rows of messages as they end, from the arguments of `FlowTable.feed`: columns, rows, CM messages."""
     ended = MessageRows()
     flows = FlowTable(on_messages=ended)
-    for columns, rows, messages, bad in blocks:
-        flows.feed(columns, rows, messages, bad_icrc=bad)
+    for columns, rows, messages in blocks:
+        flows.feed(columns, rows, messages)
         yield from ended.take()
     flows.finish()
     yield from ended.take()
@@ -196,23 +199,27 @@ class FileSource(PacketSource):
         As `input_list` gives them. Standard input and file objects cannot be read again: `frames` raises ArgumentError.
     keep_going : bool
         Pass over what cannot be read of a file, instead of raising its CaptureError.
-    ports : sequence of int
-        UDP destination ports of RoCE v2 beside 4791.
+    options : ReadOptions
+        How to read.
     """
 
-    def __init__(self, paths: list[str | BinaryIO], keep_going: bool = False, ports: Sequence[int] = ()) -> None:
+    def __init__(
+        self, paths: list[str | BinaryIO], keep_going: bool = False, options: ReadOptions = DEFAULT_OPTIONS
+    ) -> None:
         self._paths = paths
-        self._ports = ports
+        self._options = options
         self._keep_going = keep_going
 
     def frames(self, wanted: Sequence[Column], streams: np.ndarray | None) -> Iterator[pd.DataFrame]:
         self._demand_files("packets")
-        return iter(PacketSession(self._paths, wanted, keep_going=self._keep_going, streams=streams, ports=self._ports))
+        return iter(
+            PacketSession(self._paths, wanted, keep_going=self._keep_going, streams=streams, options=self._options)
+        )
 
     def message_rows(self) -> Iterator[np.ndarray]:
         self._demand_files("messages")
-        blocks = Blocks(self._paths, FLOW_COLUMNS + KEY_COLUMNS, keep_going=self._keep_going, ports=self._ports)
-        return _ended_messages((block.columns, block.rows, block.messages, None) for block in blocks)
+        blocks = Blocks(self._paths, FLOW_COLUMNS + KEY_COLUMNS, keep_going=self._keep_going, options=self._options)
+        return _ended_messages((block.columns, block.rows, block.messages) for block in blocks)
 
     def _demand_files(self, what: str) -> None:
         if any(not isinstance(path, str) or path == "-" for path in self._paths):
@@ -263,21 +270,22 @@ class FrameSource(PacketSource):
         self._packets = packets
         self.hosts = HostTable()
         self._columns = self._flow_columns(packets)
-        self._bad = None if bad_icrc is None else _flags(bad_icrc, len(packets), "bad_icrc")
+        if bad_icrc is not None:
+            self._columns["standing"][_flags(bad_icrc, len(packets), "bad_icrc")] = Standing.DAMAGED
 
-    def blocks(self) -> Iterator[tuple[dict[str, np.ndarray], int, np.ndarray | None]]:
-        """(columns, rows, bad) piece by piece."""
+    def blocks(self) -> Iterator[tuple[dict[str, np.ndarray], int]]:
+        """(columns, rows) piece by piece."""
         for start in range(0, len(self._packets), BATCH):
             stop = min(start + BATCH, len(self._packets))
             piece = {name: values[start:stop] for name, values in self._columns.items()}
-            yield piece, stop - start, None if self._bad is None else self._bad[start:stop]
+            yield piece, stop - start
 
     def frames(self, wanted: Sequence[Column], streams: np.ndarray | None) -> Iterator[pd.DataFrame]:
         flows = FlowTable()
         start = 0
-        for columns, rows, bad in self.blocks():
+        for columns, rows in self.blocks():
             verdicts = Verdicts.empty(max(rows, 2))
-            flows.feed(columns, rows, verdicts=verdicts, bad_icrc=bad)
+            flows.feed(columns, rows, verdicts=verdicts)
             keep = np.arange(rows) if streams is None else np.flatnonzero(np.isin(verdicts.stream[:rows], streams))
             given = self._packets.iloc[start : start + rows].iloc[keep]
             start += rows
@@ -294,18 +302,27 @@ class FrameSource(PacketSource):
             yield both[names]
 
     def message_rows(self) -> Iterator[np.ndarray]:
-        return _ended_messages((columns, count, (), bad) for columns, count, bad in self.blocks())
+        return _ended_messages((columns, count, ()) for columns, count in self.blocks())
 
     def capture(self, flows: FlowTable) -> dict[str, Any]:
         """A capture summary for packets that came from no file."""
         times = self._columns["time_ns"]
         tallies = np.zeros(layout.TALLIES, np.int64)
         tallies[layout.TALLY_ROCE] = len(times)
-        summary = capture_summary([], tallies, flows)
+        summary = capture_summary([], tallies, flows, self._judgements())
         summary["packets"] = len(times)
         if len(times):
             summary |= {"first_time_ns": int(times.min()), "last_time_ns": int(times.max())}
         return summary
+
+    def _judgements(self) -> Judgements:
+        """What the DataFrame says of ICRCs."""
+        packets = self._packets
+        status = np.zeros(len(packets), np.int64)
+        if "icrc_status" in packets.columns:
+            status = _numbers(packets["icrc_status"], PACKETS["icrc_status"])
+        damaged = np.count_nonzero(self._columns["standing"] == Standing.DAMAGED)
+        return Judgements(np.bincount(status, minlength=len(IcrcStatus)), damaged=int(damaged))
 
     def _flow_columns(self, packets: pd.DataFrame) -> dict[str, np.ndarray]:
         """The tracker's columns from whatever the DataFrame has; presence bits from which values are there."""
@@ -328,9 +345,7 @@ class FrameSource(PacketSource):
                 columns[name] = self._host_codes(given, name)
                 continue
             there = given.notna().to_numpy(bool)
-            if column.terms is not None and not pd.api.types.is_numeric_dtype(given.dtype):
-                given = _term_numbers(given, column.terms, name)
-            columns[name] = _integers(given, dtype, name, None if column.field is None else column.field[2])
+            columns[name] = _numbers(given, column)
             for bit in _TOLD_BY_COLUMN:
                 if column.needs == bit:
                     present[there] |= np.uint32(bit)
@@ -367,6 +382,15 @@ class FrameSource(PacketSource):
         return np.ascontiguousarray(codes[which])
 
 
+def _numbers(given: pd.Series, column: Column) -> np.ndarray:
+    """Values of a column as it stores them: integers, and words of a vocabulary as their numbers."""
+    if column.terms is not None:
+        if not pd.api.types.is_numeric_dtype(given.dtype):
+            given = _term_numbers(given, column.terms, column.name)
+        return _integers(given, np.dtype(column.dtype), column.name, max(column.terms))
+    return _integers(given, np.dtype(column.dtype), column.name, None if column.field is None else column.field[2])
+
+
 def _term_numbers(given: pd.Series, terms: type[IntEnum], name: str) -> pd.Series:
     """Numbers of a vocabulary's words; numbers stay."""
     numbers: dict[str | int, int] = {term.name.lower(): int(term) for term in terms}
@@ -383,7 +407,7 @@ def _term_numbers(given: pd.Series, terms: type[IntEnum], name: str) -> pd.Serie
 
 
 def _flags(given: Any, count: int, name: str) -> np.ndarray:
-    """One uint8, 0 or 1, for each packet."""
+    """One bool for each packet."""
     try:
         values = np.asarray(given)
         if values.ndim != 1:
@@ -398,7 +422,7 @@ def _flags(given: Any, count: int, name: str) -> np.ndarray:
         raise ArgumentError(f"{name} holds values that are neither true nor false") from error
     if not fit or pd.isna(values).any():
         raise ArgumentError(f"{name} holds values that are neither true nor false")
-    return np.ascontiguousarray(flags.astype(np.uint8))
+    return flags
 
 
 def _integers(

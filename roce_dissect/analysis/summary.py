@@ -10,8 +10,10 @@ import numpy as np
 from roce_dissect import layout
 from roce_dissect.analysis.forms import interpreted_kernels
 from roce_dissect.decode.blocks import FileSummary
+from roce_dissect.decode.standing import Judgements
 from roce_dissect.flows.flow_table import FlowTable
 from roce_dissect.spec.net import LINKTYPE_NAMES
+from roce_dissect.terms import IcrcStatus
 
 __all__ = ["capture_summary"]
 
@@ -34,7 +36,12 @@ _OTHER = {
 
 
 def capture_summary(
-    files: list[FileSummary], tallies: np.ndarray, flows: FlowTable, *, interrupted: bool = False
+    files: list[FileSummary],
+    tallies: np.ndarray,
+    flows: FlowTable,
+    judgements: Judgements,
+    *,
+    interrupted: bool = False,
 ) -> dict[str, Any]:
     """Summary of what was read.
 
@@ -46,6 +53,8 @@ def capture_summary(
         int64, frames by kind (``TALLY_*`` of `roce_dissect.layout`).
     flows : FlowTable
         Where they went.
+    judgements : Judgements
+        What their ICRCs said.
     interrupted : bool
         Whether reading was stopped from outside.
     """
@@ -68,6 +77,9 @@ def capture_summary(
         "complete": not interrupted and all(one.complete for one in files),
         "interrupted": interrupted,
         "compiled": not interpreted_kernels(),
+        "icrc": {status.name.lower(): int(judgements.icrcs[status]) for status in IcrcStatus},
+        "odd_flushes": judgements.odd_flushes,
+        "damaged_packets": judgements.damaged,
         "foreign_packets": flows.foreign,
         "untracked_packets": flows.untracked,
         "twin_packets": flows.twins,

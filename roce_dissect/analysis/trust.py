@@ -77,8 +77,7 @@ def trust_statement(capture: dict[str, Any], streams: pd.DataFrame, connections:
         if reason.count
     ]
     level = max((reason.level for reason in found), default=_GOOD)
-    if capture["roce_packets"]:
-        found.append(_icrc(capture))
+    found += [reason for reason in _of_icrcs(capture) if reason.count]
     ordered = sorted(found, key=lambda reason: -reason.level)
     return {
         "level": LEVELS[level],
@@ -165,6 +164,22 @@ def _of_connections(connections: pd.DataFrame) -> Iterator[_Reason]:
     yield _Reason("no_handshake", begun, text, _GOOD)
 
 
-def _icrc(capture: dict[str, Any]) -> _Reason:
-    text = "ICRCs are not verified: a damaged packet counts as a good one"
-    return _Reason("icrc_not_verified", capture["roce_packets"], text, _GOOD)
+def _of_icrcs(capture: dict[str, Any]) -> Iterator[_Reason]:
+    """What ICRCs say, and of how many packets they say nothing: for information, since the tables heed them."""
+    icrc = capture["icrc"]
+    damaged = capture["damaged_packets"]
+    text = f"{plural(damaged, 'packet')} with a wrong ICRC: receivers drop them, and so do these tables"
+    yield _Reason("damaged_packets", damaged, text, _GOOD)
+    odd = capture["odd_flushes"]
+    text = f"{plural(odd, 'FLUSH', 'FLUSHes')} with the wrong ICRC of Linux rxe 6.12, which such hosts take for right"
+    yield _Reason("odd_flushes", odd, text, _GOOD)
+    unexplained = icrc["bad"] - damaged - odd
+    text = (
+        f"{plural(unexplained, 'packet')} with a wrong ICRC of hosts that sent no right one: no RoCE, or none made"
+    )
+    yield _Reason("wrong_icrcs", unexplained, text, _GOOD)
+    text = f"{plural(icrc['placeholder'], 'packet')} with 0 or the same number in the place of every ICRC"
+    yield _Reason("placeholder_icrcs", icrc["placeholder"], text, _GOOD)
+    unverified = icrc["sliced"] + icrc["none"]
+    text = f"the ICRC of {plural(unverified, 'packet')} is not verified: a damaged one counts as a good one"
+    yield _Reason("icrc_not_verified", unverified, text, _GOOD)

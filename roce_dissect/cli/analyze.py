@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from roce_dissect.cli.common import PORT_OPTION, UNREADABLE, Interrupt, complain
+from roce_dissect.cli.common import UNREADABLE, Interrupt, complain
+from roce_dissect.cli.options import reading_options
 from roce_dissect.cli.reading import end_status, holds_something, read_captures
 
 if TYPE_CHECKING:
     from roce_dissect.api import Analysis
+    from roce_dissect.decode.options import ReadOptions
 
 __all__ = ["command", "print_analysis"]
 
@@ -29,9 +31,9 @@ __all__ = ["command", "print_analysis"]
     help="A host's own counters to hold against the capture: what ethtool -S, rdma statistic or sysfs print; twice for "
     "a host: before, after. See docs/counters.md.",
 )
-@PORT_OPTION
+@reading_options
 def command(
-    files: tuple[str, ...], form: str, top: int, events: int, counters: tuple[str, ...], ports: tuple[int, ...]
+    files: tuple[str, ...], form: str, top: int, events: int, counters: tuple[str, ...], options: ReadOptions
 ) -> int:
     """Say what happened in a capture, with the frames that prove it.
 
@@ -44,7 +46,7 @@ def command(
     hosts = read_hosts(counters)
     warn_if_slow()
     with Interrupt() as interrupt:
-        result = read_captures(files, interrupt, ports=ports)
+        result = read_captures(files, interrupt, options=options)
     complaints = compare_hosts(result, hosts) if holds_something(result) else []
     if form == "json" or holds_something(result):
         print_analysis(result, form, top, events)

@@ -20,7 +20,6 @@ __all__ = [
     "INTERRUPTED",
     "LINES_FORMAT_OPTION",
     "POLL_S",
-    "PORT_OPTION",
     "PROGRAM",
     "UNREADABLE",
     "Interrupt",
@@ -40,16 +39,6 @@ INTERRUPTED = 128 + signal.SIGINT
 
 #: How long to wait for a pipe before looking at signals.
 POLL_S = 0.2
-
-#: Of all commands that read captures.
-PORT_OPTION = click.option(
-    "--port",
-    "ports",
-    multiple=True,
-    type=click.IntRange(1, 65535),
-    metavar="PORT",
-    help="A UDP destination port of RoCE v2 beside 4791; once for each.",
-)
 
 #: Of the commands that print one line for each of many rows.
 FILTERS_OPTION = click.option("--filters", is_flag=True, help="A Wireshark display filter at the end of each line.")

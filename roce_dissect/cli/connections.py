@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from roce_dissect.cli.common import PORT_OPTION, Interrupt
+from roce_dissect.cli.common import Interrupt
+from roce_dissect.cli.options import reading_options
 from roce_dissect.cli.reading import end_status, holds_something, known_connection, read_captures
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from roce_dissect.api import Analysis
+    from roce_dissect.decode.options import ReadOptions
 
 __all__ = ["command"]
 
@@ -46,9 +48,9 @@ _ASCENDING = ("first", "last")
 @click.option("--count", "most", type=click.IntRange(1), metavar="N", help="At most N connections; default: all.")
 @click.option("--connection", type=click.IntRange(1), metavar="N", help="Everything about one.")
 @click.option("--format", "form", type=click.Choice(["text", "json", "csv"]), default="text", show_default=True)
-@PORT_OPTION
+@reading_options
 def command(
-    files: tuple[str, ...], sort: str, most: int | None, connection: int | None, form: str, ports: tuple[int, ...]
+    files: tuple[str, ...], sort: str, most: int | None, connection: int | None, form: str, options: ReadOptions
 ) -> int:
     """List all connections, or tell everything about one.
 
@@ -60,7 +62,7 @@ def command(
 
     warn_if_slow()
     with Interrupt() as interrupt:
-        result = read_captures(files, interrupt, ports=ports)
+        result = read_captures(files, interrupt, options=options)
     if holds_something(result) and known_connection(result, connection):
         table = _chosen(result, sort, most, connection)
         sys.stdout.write(_text(result, table, connection) if form == "text" else _other(table, form))

@@ -11,10 +11,10 @@ import click
 from roce_dissect.cli.common import (
     FILTERS_OPTION,
     LINES_FORMAT_OPTION,
-    PORT_OPTION,
     Interrupt,
     demand_text,
 )
+from roce_dissect.cli.options import reading_options
 from roce_dissect.cli.reading import end_status, holds_something, known_connection, read_captures
 from roce_dissect.terms import EventKind, Trigger
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from roce_dissect.api import Analysis
+    from roce_dissect.decode.options import ReadOptions
 
 __all__ = ["command"]
 
@@ -49,7 +50,7 @@ _ROWS_AT_ONCE = 1000
 @click.option("--count", "most", type=click.IntRange(1), metavar="N", help="At most N events; default: all.")
 @FILTERS_OPTION
 @LINES_FORMAT_OPTION
-@PORT_OPTION
+@reading_options
 def command(
     files: tuple[str, ...],
     connection: int | None,
@@ -58,7 +59,7 @@ def command(
     most: int | None,
     filters: bool,
     form: str,
-    ports: tuple[int, ...],
+    options: ReadOptions,
 ) -> int:
     """Print one line per event in time order: losses, resends with cause and cost, NAKs, marks, set-up.
 
@@ -72,7 +73,7 @@ def command(
 
     warn_if_slow()
     with Interrupt() as interrupt:
-        result = read_captures(files, interrupt, ports=ports)
+        result = read_captures(files, interrupt, options=options)
     if holds_something(result) and known_connection(result, connection):
         from roce_dissect.cli.event_table import events_with_episodes
 

@@ -13,10 +13,10 @@ from roce_dissect.cli.common import (
     FILTERS_OPTION,
     INTERRUPTED,
     LINES_FORMAT_OPTION,
-    PORT_OPTION,
     Interrupt,
     demand_text,
 )
+from roce_dissect.cli.options import reading_options
 from roce_dissect.cli.reading import end_status, holds_something, known_connection, read_captures, readable_once
 from roce_dissect.terms import MessageStatus, Verb
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from roce_dissect.api import Analysis
+    from roce_dissect.decode.options import ReadOptions
 
 __all__ = ["command"]
 
@@ -70,7 +71,7 @@ class _Selection:
 )
 @FILTERS_OPTION
 @LINES_FORMAT_OPTION
-@PORT_OPTION
+@reading_options
 def command(
     files: tuple[str, ...],
     connection: int | None,
@@ -80,7 +81,7 @@ def command(
     most: int | None,
     filters: bool,
     form: str,
-    ports: tuple[int, ...],
+    options: ReadOptions,
 ) -> int:
     """Print one line per message (verb), with status and latency, in the order in which they ended.
 
@@ -96,7 +97,7 @@ def command(
 
     warn_if_slow()
     with Interrupt() as interrupt:
-        result = read_captures(files, interrupt, messages=readable_once(files), ports=ports)
+        result = read_captures(files, interrupt, messages=readable_once(files), options=options)
         status = end_status(result)
         if not holds_something(result) or not known_connection(result, connection):
             return status

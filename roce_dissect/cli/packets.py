@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from roce_dissect.cli.common import INTERRUPTED, POLL_S, PORT_OPTION, Interrupt, report_files
+from roce_dissect.cli.common import INTERRUPTED, POLL_S, Interrupt, report_files
+from roce_dissect.cli.options import reading_options
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from roce_dissect.decode.options import ReadOptions
 
 __all__ = ["command"]
 
@@ -21,8 +24,8 @@ __all__ = ["command"]
 @click.option("--format", "form", type=click.Choice(["text", "csv", "jsonl"]), default="text", show_default=True)
 @click.option("--columns", metavar="NAME,...", help="Columns to print, in this order; in text form, separated by tabs.")
 @click.option("--count", "most", type=click.IntRange(1), metavar="N", help="Stop after N packets.")
-@PORT_OPTION
-def command(files: tuple[str, ...], form: str, columns: str | None, most: int | None, ports: tuple[int, ...]) -> int:
+@reading_options
+def command(files: tuple[str, ...], form: str, columns: str | None, most: int | None, options: ReadOptions) -> int:
     """Print one line per RoCE packet, with verdicts.
 
     In text form: frame, time since the first frame, addresses, operation, QP, PSN, length, and what is remarkable:
@@ -44,7 +47,7 @@ def command(files: tuple[str, ...], form: str, columns: str | None, most: int | 
     warn_if_slow()
     with Interrupt() as interrupt:
         session = PacketSession(
-            list(files), wanted, keep_going=True, progress=lambda *_: interrupt.look(), poll_s=POLL_S, ports=ports
+            list(files), wanted, keep_going=True, progress=lambda *_: interrupt.look(), poll_s=POLL_S, options=options
         )
         if form == "csv":
             click.echo(",".join(column.name for column in wanted))

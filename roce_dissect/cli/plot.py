@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from roce_dissect.cli.common import FINE, PORT_OPTION, report_files
+from roce_dissect.cli.common import FINE, report_files
+from roce_dissect.cli.options import reading_options
 from roce_dissect.cli.reading import connections_to_choose, known_connection
 from roce_dissect.errors import ArgumentError
 
 if TYPE_CHECKING:
     from roce_dissect.api import Analysis
+    from roce_dissect.decode.options import ReadOptions
 
 __all__ = ["command"]
 
@@ -47,7 +49,7 @@ class _Size(click.ParamType):
 @click.option("--connection", type=click.IntRange(1), metavar="N", help="Number in the table of analyze.")
 @click.option("--size", type=_Size(), default=None, help="Inches, such as 10x6.")
 @click.option("--dpi", type=click.IntRange(20, 1200), default=150, show_default=True)
-@PORT_OPTION
+@reading_options
 def command(
     kind: str,
     files: tuple[str, ...],
@@ -55,7 +57,7 @@ def command(
     connection: int | None,
     size: tuple[float, float] | None,
     dpi: int,
-    ports: tuple[int, ...],
+    options: ReadOptions,
 ) -> int:
     """Draw a connection's PSNs over time (sequence), or goodput over time (rate), of a capture.
 
@@ -76,7 +78,7 @@ def command(
     from roce_dissect.api import Session
 
     mpl.use("Agg")
-    session = Session(list(files), keep_going=True, ports=ports)
+    session = Session(list(files), keep_going=True, options=options)
     for _ in session:
         pass
     result = session.analysis()

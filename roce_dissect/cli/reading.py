@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from roce_dissect.cli.common import INTERRUPTED, POLL_S, Interrupt, report_files
+from roce_dissect.decode.options import DEFAULT_OPTIONS, ReadOptions
 from roce_dissect.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ _MOST_LISTED = 5
 
 
 def read_captures(
-    files: Sequence[str], interrupt: Interrupt, *, messages: bool = False, ports: Sequence[int] = ()
+    files: Sequence[str], interrupt: Interrupt, *, messages: bool = False, options: ReadOptions = DEFAULT_OPTIONS
 ) -> Analysis:
     """Analyse captures to their end, or up to Ctrl-C, with a bar on standard error.
 
@@ -37,8 +38,8 @@ def read_captures(
         Entered by the caller; its ``wanted`` says whether Ctrl-C ended it.
     messages : bool
         Keep the rows of messages.
-    ports : sequence of int
-        UDP destination ports of RoCE v2 beside 4791.
+    options : ReadOptions
+        How to read.
     """
     from roce_dissect.api import Session
     from roce_dissect.cli.progress import ReadingBar
@@ -50,7 +51,7 @@ def read_captures(
             interrupt.look()
 
         session = Session(
-            list(files), keep_going=True, progress=progress, poll_s=POLL_S, messages=messages, ports=ports
+            list(files), keep_going=True, progress=progress, poll_s=POLL_S, messages=messages, options=options
         )
         try:
             for _ in interrupt.through(session):

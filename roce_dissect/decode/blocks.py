@@ -18,9 +18,13 @@ from typing import BinaryIO
 import numpy as np
 
 from roce_dissect.capture.reader import Capture, open_capture
+from roce_dissect.capture.states import BATCH
+from roce_dissect.columns import JUDGED
 from roce_dissect.decode.cm import CM_COLUMNS, Message, cm_messages
 from roce_dissect.decode.decoder import Decoder
 from roce_dissect.decode.hosts import HostTable
+from roce_dissect.decode.options import DEFAULT_OPTIONS, ReadOptions
+from roce_dissect.decode.standing import STANDING_COLUMNS, Judge, Judgements
 from roce_dissect.errors import ArgumentError, CaptureError
 
 __all__ = ["Block", "Blocks", "FileSummary"]
@@ -94,8 +98,8 @@ class Blocks:
         Called with (bytes read, bytes in all or None) after each batch.
     hosts : HostTable, optional
         Addresses known so far.
-    ports : sequence of int
-        UDP destination ports of RoCE v2 beside 4791.
+    options : ReadOptions
+        How to read.
 
     Attributes
     ----------
@@ -104,6 +108,8 @@ class Blocks:
     tallies : numpy.ndarray
         Frames by kind, as `Decoder.tallies`.
     hosts : HostTable
+    judgements : Judgements
+        What ICRCs said, where the columns ask for it.
     """
 
     def __init__(
@@ -115,16 +121,26 @@ class Blocks:
         poll_s: float | None = None,
         progress: Callable[[int, int | None], None] | None = None,
         hosts: HostTable | None = None,
-        ports: Sequence[int] = (),
+        options: ReadOptions = DEFAULT_OPTIONS,
     ) -> None:
         if not inputs:
             raise ArgumentError("no capture given")
         self._keep_going = keep_going
         self._poll_s = poll_s
         self._progress = progress
-        self._decoder = Decoder(tuple(dict.fromkeys((*names, "frame_key", "time_ns", *CM_COLUMNS))), hosts, ports=ports)
+        judged = any(name in JUDGED for name in names)
+        names = [name for name in (*names, *(STANDING_COLUMNS if judged else ())) if name not in JUDGED]
+        self._decoder = Decoder(
+            tuple(dict.fromkeys((*names, "frame_key", "time_ns", *CM_COLUMNS))), hosts, ports=options.ports
+        )
         self.hosts = self._decoder.hosts
         self.tallies = self._decoder.tallies
+        self._judge: Judge | None = None
+        self.judgements = Judgements()
+        if judged:
+            self._judge = Judge(options.icrc, len(self.hosts.words), BATCH)
+            self.judgements = self._judge.judgements
+            self._decoder.columns |= {"icrc_status": self._judge.icrc_status, "standing": self._judge.standing}
         self.files: list[FileSummary] = []
         self._queue: list[tuple[FileSummary, str | BinaryIO]] = []
         self._sizes: dict[int, tuple[int, int | None]] = {}
@@ -214,6 +230,8 @@ class Blocks:
                     self._close(one)
                     break
                 rows = self._decoder.decode(records, one.summary.index)
+                if self._judge is not None:
+                    self._judge.judge(self._decoder.columns, rows, records.data)
                 messages = cm_messages(self._decoder.columns, rows, records.data) if rows else []
                 self._report(one)
                 if rows or (alone and self._poll_s is not None):

@@ -29,7 +29,10 @@ BLOCK = 128
 #: Fields that are no columns for users, but other stages need.
 INTERNAL = {
     "frame_key": ((layout.FRAME, 0, (1 << 64) - 1), "int64"),
-    "offset": ((layout.OFFSET, 0, (1 << 64) - 1), "int64"),
+    "offset": ((layout.OFFSET, 0, (1 << layout.NETWORK) - 1), "int64"),
+    "network_offset": ((layout.OFFSET, layout.NETWORK, layout.MOST_NETWORK), "uint32"),
+    "reserved_by_fecn": ((layout.BTH, 24, 63), "uint8"),
+    "reserved_by_ack": ((layout.BTH + 1, 24, 127), "uint8"),
 }
 
 

@@ -121,6 +121,8 @@ cdef enum:
     GRE_SEQ = 26
     LRH = 27
     WORDS = 28
+    NETWORK = 40
+    MOST_NETWORK = 16777215
     RARE = 2113929903
     UNKNOWN_OPCODE = 32768
     STATUS_OK = 0

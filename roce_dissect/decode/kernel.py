@@ -464,6 +464,7 @@ def decode_ipv6(
             wire_end = at - 8 + (load16(data, at - 4) & 0x7FF) * 4
             if wire_end - at < 16:  # BTH, ICRC
                 return finish(row, presence, STATUS_MALFORMED, at - start, words)
+            words[row, HOSTS] = at - 8
             return decode_bth(
                 data, start, at, captured, wire_end, row, presence, status, want_icrc, words, chains, sizes
             )
@@ -1169,6 +1170,7 @@ class Kernel:
         done: cython.Py_ssize_t = 0
         rows: cython.Py_ssize_t
         ahead: cython.Py_ssize_t
+        network: cython.Py_ssize_t
         start: cython.Py_ssize_t
         captured: cython.Py_ssize_t
         tally: cython.int
@@ -1228,11 +1230,15 @@ class Kernel:
                         )
                     self.tallies[tally] += 1
                     if tally == TALLY_ROCE:
+                        network = words[rows, HOSTS]
+                        network = network - start if network > start else 0
+                        if network > MOST_NETWORK:
+                            network = MOST_NETWORK
                         self.enter_hosts(data, rows, words)
                         words[rows, TIME] = time_ns[record] & low64
                         words[rows, FRAME] = (first_frame + record) & low64
                         words[rows, LENGTHS] = (cap_len[record] & low32) << 32 | (wire_len[record] & low32)
-                        words[rows, OFFSET] = start
+                        words[rows, OFFSET] = cython.cast(cython.ulonglong, network) << NETWORK | start
                         rows += 1
                     record += 1
                 extract(words, rows, fields1, columns1, done)

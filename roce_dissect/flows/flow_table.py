@@ -50,6 +50,7 @@ FLOW_COLUMNS = (
     "udp_sport",
     "msn",
     "vni",
+    "standing",
 )
 #: Further ones, of which only rows of messages tell: keys, addresses, immediates. They may be missing.
 KEY_COLUMNS = ("va", "r_key", "imm_data", "inv_r_key")
@@ -206,7 +207,6 @@ class FlowTable:
         self._kept: list[np.ndarray] = []
         self._kept_rows = 0
         self._nothing = Verdicts.empty(1)
-        self._no_bad = np.zeros(0, np.uint8)
         self._no_keys: list[np.ndarray] = [np.zeros(0, np.int64), *(np.zeros(0, np.uint32) for _ in KEY_COLUMNS[1:])]
         self._tracker = tracker.Tracker(
             np.zeros(max_streams * 2, np.int32),
@@ -244,7 +244,7 @@ class FlowTable:
 
     @property
     def foreign(self) -> int:
-        """Packets without a trustworthy BTH, or with an opcode that means nothing."""
+        """Packets without a trustworthy BTH, with an opcode that means nothing, or doubtful ones that fit nowhere."""
         return int(self._counts[states.FOREIGN])
 
     @property
@@ -270,7 +270,6 @@ class FlowTable:
         rows: int,
         messages: Sequence[Message] = (),
         verdicts: Verdicts | None = None,
-        bad_icrc: np.ndarray | None = None,
     ) -> None:
         """Track the first `rows` rows of decoded columns, in order.
 
@@ -284,15 +283,12 @@ class FlowTable:
             The CM messages among them, in order.
         verdicts : Verdicts, optional
             Where to write the tracker's columns.
-        bad_icrc : numpy.ndarray, optional
-            uint8, nonzero for packets that are damaged.
         """
         arrays = [self._hand(columns[name]) for name in FLOW_COLUMNS]
         keys: Sequence[np.ndarray] = self._no_keys
         if "va" in columns:  # as signed integers: the tracker only carries the address
             keys = [columns["va"].view(np.int64), *(columns[name] for name in KEY_COLUMNS[1:])]
         arrays.extend(self._hand(array) for array in keys)
-        arrays.append(self._hand(self._no_bad if bad_icrc is None else bad_icrc))
         out = [self._hand(array) for array in (self._nothing if verdicts is None else verdicts).arrays()]
         start = 0
         for message in messages:

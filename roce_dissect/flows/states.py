@@ -27,6 +27,7 @@ from roce_dissect.terms import (
     PairedBy,
     Recovery,
     Role,
+    Standing,
     Trigger,
     Verb,
     Verdict,
@@ -223,6 +224,8 @@ RECENT_PRINT = 1
 RECENT_TIME = 2
 RECENT_WORDS = 3
 COPY_WINDOW_NS = 1_000_000
+#: How far beyond an earlier one of its key a doubtful packet may be to continue it: a READ of 16 MB, MTU 1024.
+FITTING = 1 << 14
 
 # -- an event: one row of 64-bit integers (kinds: terms.EventKind)
 EVENT_KIND = 0
@@ -342,6 +345,8 @@ VERDICT_GAP = int(Verdict.GAP)
 VERDICT_LATE = int(Verdict.LATE)
 VERDICT_RESENT = int(Verdict.RESENT)
 VERDICT_COPY = int(Verdict.COPY)
+STANDING_FULL = int(Standing.FULL)
+STANDING_DOUBTFUL = int(Standing.DOUBTFUL)
 ACCEPTED_YES = int(Accepted.ACCEPTED)
 ACCEPTED_DUPLICATE = int(Accepted.DUPLICATE)
 ACCEPTED_OUT_OF_SEQUENCE = int(Accepted.OUT_OF_SEQUENCE)

@@ -290,6 +290,24 @@ class Tracker(Responder):
     # -- packets ------------------------------------------------------------------------------------------------------
 
     @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(-1, check=False)
+    def fits(
+        self, hosts: cython.longlong, qp: cython.longlong, source: cython.longlong, psn: cython.longlong
+    ) -> cython.bint:
+        """Whether a doubtful packet continues an earlier one of the same key; remembers it for the next.
+
+        The memory is that of recent requests, where its keys are negative. It may forget: then one more must come.
+        """
+        key: cython.longlong = self.slot_of(hosts, qp, source)
+        at: cython.Py_ssize_t = key & (self.recent.shape[0] - 1)
+        ahead: cython.longlong = (psn - self.recent[at, RECENT_PRINT]) & 0xFFFFFF
+        known: cython.bint = self.recent[at, RECENT_KEY] == -1 - key
+        self.recent[at, RECENT_KEY] = -1 - key
+        self.recent[at, RECENT_PRINT] = psn
+        return known and 0 < ahead <= FITTING
+
+    @cython.cfunc
     @cython.inline
     @cython.nogil
     @cython.exceptval(-1, check=False)
@@ -341,11 +359,11 @@ class Tracker(Responder):
         udp_sport: cython.const[cython.ushort][::1],
         msn: cython.const[cython.uint][::1],
         vni: cython.const[cython.uint][::1],
+        standing: cython.const[cython.uchar][::1],
         va: cython.const[cython.longlong][::1],
         r_key: cython.const[cython.uint][::1],
         imm_data: cython.const[cython.uint][::1],
         inv_r_key: cython.const[cython.uint][::1],
-        bad_icrc: cython.const[cython.uchar][::1],
         start: cython.Py_ssize_t,
         stop: cython.Py_ssize_t,
         out_stream: cython.int[::1],
@@ -357,8 +375,8 @@ class Tracker(Responder):
     ):
         """Track packets start <= i < stop, in order.
 
-        `bad_icrc` may be empty; so may `va` to `inv_r_key`, and the six ``out`` columns, all together. Returns where it
-        stopped: `stop`, or less when events and ended messages must be drained first.
+        `va` to `inv_r_key` may be empty, all together, and so may the six ``out`` columns. Returns where it stopped:
+        `stop`, or less when events and ended messages must be drained first.
         """
         packet: cython.Py_ssize_t = start
         stream: cython.Py_ssize_t
@@ -374,11 +392,12 @@ class Tracker(Responder):
         judged: cython.longlong
         volume: cython.longlong
         source: cython.longlong
+        hosts: cython.longlong
         qp: cython.longlong
         fingerprint: cython.longlong
         copy: cython.bint
         refuses: cython.bint
-        has_bad: cython.bint = bad_icrc.shape[0] > 0
+        doubted: cython.bint
         has_out: cython.bint = out_stream.shape[0] > 1
         has_keys: cython.bint = va.shape[0] > 0
         if (
@@ -404,13 +423,13 @@ class Tracker(Responder):
             or udp_sport.shape[0] < stop
             or msn.shape[0] < stop
             or vni.shape[0] < stop
+            or standing.shape[0] < stop
             or (
                 has_keys
                 and (
                     va.shape[0] < stop or r_key.shape[0] < stop or imm_data.shape[0] < stop or inv_r_key.shape[0] < stop
                 )
             )
-            or (has_bad and bad_icrc.shape[0] < stop)
         ):
             raise ValueError("columns shorter than the packets asked for")
         if has_out and (
@@ -436,10 +455,11 @@ class Tracker(Responder):
                 judged = 0
                 role = ROLE_OTHER
                 stream = -1
-                if present[packet] & HAS_BTH == 0 or status[packet] > 1 or kind == 0 or (has_bad and bad_icrc[packet]):
+                if present[packet] & HAS_BTH == 0 or status[packet] > 1 or kind == 0:
                     self.counts[FOREIGN] += 1  # no trustworthy BTH, or an opcode without a meaning
-                else:
+                elif standing[packet] == STANDING_FULL or standing[packet] == STANDING_DOUBTFUL:
                     source = 0
+                    doubted = False
                     if kind & DATAGRAM and present[packet] & HAS_DETH:
                         source = cython.cast(cython.longlong, src_qp[packet]) + 1
                     number = psn[packet]
@@ -447,12 +467,12 @@ class Tracker(Responder):
                     if present[packet] & HAS_VNI:
                         qp |= (cython.cast(cython.longlong, vni[packet]) + 1) << NETWORK_SHIFT
                     if src[packet] != 0 and dst[packet] != 0:  # 0: one of the hosts that found no room
-                        stream = self.find_stream(
-                            (cython.cast(cython.longlong, src[packet]) << 32) | dst[packet],
-                            qp,
-                            source,
-                            True,
-                        )
+                        hosts = (cython.cast(cython.longlong, src[packet]) << 32) | dst[packet]
+                        stream = self.find_stream(hosts, qp, source, standing[packet] == STANDING_FULL)
+                        if stream < 0 and standing[packet] == STANDING_DOUBTFUL:
+                            doubted = not self.fits(hosts, qp, source, number)
+                            if not doubted:
+                                stream = self.find_stream(hosts, qp, source, True)
                     if stream >= 0 and self.streams[stream, FLAGS] & EXPIRED:
                         stream = self.new_life(stream)
                     if (
@@ -467,7 +487,9 @@ class Tracker(Responder):
                         if fresh != stream and fresh >= 0:
                             self.emit(KIND_NEW_LIFE, fresh, number, 0, self.streams[fresh, LIFE])
                         stream = fresh
-                    if stream < 0:
+                    if doubted:
+                        self.counts[FOREIGN] += 1
+                    elif stream < 0:
                         self.counts[UNTRACKED] += 1
                 if stream >= 0:
                     payload = payload_len[packet]

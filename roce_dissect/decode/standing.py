@@ -1,0 +1,173 @@
+"""What part each packet takes in the flow tables, by its ICRC and by what its fields allow.
+
+A packet whose ICRC is wrong is dropped by its receiver, without a NAK: counted in the tables it would turn the story of
+its connection. But a wrong ICRC says this only where the sender makes right ones. And what came to UDP port 4791 need
+not be RoCE at all: what its fields speak against must fit to something before it is taken in.
+
+Every judgement depends on the packet and on earlier ones only, so that the size of the batches changes nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from roce_dissect.decode.icrc import ICRC_COLUMNS, verify_icrcs
+from roce_dissect.spec.headers import HAS_AETH, HAS_BTH
+from roce_dissect.spec.opcodes import HEADERS, OPERATIONS, Transport
+from roce_dissect.terms import IcrcStatus, Standing
+
+__all__ = ["STANDING_COLUMNS", "Judge", "Judgements"]
+
+#: Decoded columns that a `Judge` needs.
+STANDING_COLUMNS = tuple(
+    dict.fromkeys((*ICRC_COLUMNS, "src", "dest_qp", "p_key", "syndrome", "reserved_by_fecn", "reserved_by_ack"))
+)
+
+#: The least path MTU that was seen, of FPGA stacks; the greatest of IBTA is 4096.
+_LEAST_MTU = 64
+_MULTICAST_QP = 0xFFFFFF
+_LAST_SPECIAL_QP = 1  # 0: subnet management, 1: the GSI
+_P_KEY_BASE = 0x7FFF  # without the membership bit; 0 is invalid (IBTA 10.9.1.2)
+_SYNDROME_RESERVED = 0x80
+
+
+def _class_table() -> tuple[np.ndarray, np.ndarray]:
+    """bool[256] each: operations that carry exactly one path MTU; those of connected QPs."""
+    full, connected = np.zeros(256, bool), np.zeros(256, bool)
+    for opcode in HEADERS:
+        operation = OPERATIONS.get(opcode & 0x1F, ("", 0))[0]
+        full[opcode] = operation.endswith(("_FIRST", "_MIDDLE"))
+        connected[opcode] = opcode & 0xE0 not in (Transport.UD, Transport.CNP)
+    return full, connected
+
+
+_FULL, _CONNECTED = _class_table()
+
+
+@dataclass(slots=True)
+class Judgements:
+    """How many packets were judged how.
+
+    Attributes
+    ----------
+    icrcs : numpy.ndarray
+        int64[len(IcrcStatus)], packets by what their ICRC says.
+    odd_flushes : int
+        Of the bad ones, FLUSHes with the ICRC of Linux rxe 6.12.
+    damaged : int
+        Packets that take no part.
+    """
+
+    icrcs: np.ndarray = field(default_factory=lambda: np.zeros(len(IcrcStatus), np.int64))
+    odd_flushes: int = 0
+    damaged: int = 0
+
+
+class Judge:
+    """Keeps what is known of each sender's ICRCs.
+
+    Parameters
+    ----------
+    verify : bool
+        Whether to verify ICRCs.
+    hosts : int
+        Rows of the hosts table.
+    length : int
+        Packets of a batch, at most.
+
+    Attributes
+    ----------
+    icrc_status, standing : numpy.ndarray
+        uint8, of the latest batch.
+    judgements : Judgements
+        Of all batches so far.
+    """
+
+    def __init__(self, verify: bool, hosts: int, length: int) -> None:
+        self.icrc_status = np.zeros(length, np.uint8)
+        self.standing = np.zeros(length, np.uint8)
+        self.judgements = Judgements()
+        self._verify = verify
+        self._right = np.zeros(hosts, bool)  # hosts of which a right ICRC was seen
+        self._wrong = np.zeros(hosts, np.int64)  # the last wrong ICRC of each host, and 1 << 32; 0: none
+
+    def judge(self, columns: dict[str, np.ndarray], rows: int, data: np.ndarray) -> None:
+        """Fill `icrc_status` and `standing` for the first `rows` decoded packets.
+
+        Parameters
+        ----------
+        columns : mapping of str to numpy.ndarray
+            At least `STANDING_COLUMNS`.
+        rows : int
+            Valid rows.
+        data : numpy.ndarray
+            uint8, the bytes that ``offset`` counts in.
+        """
+        status, standing = self.icrc_status[:rows], self.standing[:rows]
+        standing[:] = Standing.FULL
+        if self._verify:
+            whole, odd = verify_icrcs(columns, rows, data, self.icrc_status)
+            if len(whole):
+                self._judge_whole(columns, whole, odd)
+        else:
+            status[:] = IcrcStatus.NONE
+        unproven = np.flatnonzero((status != IcrcStatus.GOOD) & (standing == Standing.FULL))
+        if len(unproven):
+            standing[unproven[_doubtful(columns, unproven)]] = Standing.DOUBTFUL
+        self.judgements.icrcs += np.bincount(status, minlength=len(IcrcStatus))
+
+    def _judge_whole(self, columns: dict[str, np.ndarray], whole: np.ndarray, odd: np.ndarray) -> None:
+        """Wrong ICRCs: of a sender that makes right ones, of one that makes none, of something else."""
+        source = columns["src"][whole]
+        good = self.icrc_status[whole] == IcrcStatus.GOOD
+        if not good.all():
+            first_good = np.full(len(self._right), len(whole) + 1, np.int64)
+            np.minimum.at(first_good, source[good], np.flatnonzero(good))
+            wrong = np.flatnonzero(~good)
+            trusted = self._right[source[wrong]] | (first_good[source[wrong]] < wrong)
+            made_up = self._made_up(source[wrong], columns["icrc"][whole[wrong]], ~trusted)
+            self.icrc_status[whole[wrong[made_up]]] = IcrcStatus.PLACEHOLDER
+            bad = ~made_up & ~odd[wrong]
+            self.standing[whole[wrong[bad & trusted]]] = Standing.DAMAGED
+            self.standing[whole[wrong[bad & ~trusted]]] = Standing.DOUBTFUL
+            self.judgements.damaged += int(np.count_nonzero(bad & trusted))
+            self.judgements.odd_flushes += int(np.count_nonzero(odd[wrong] & ~made_up))
+        self._right[source[good]] = True
+        self._right[0] = False  # 0 stands for many hosts
+
+    def _made_up(self, source: np.ndarray, icrc: np.ndarray, untrusted: np.ndarray) -> np.ndarray:
+        """Which of the wrong ICRCs are 0, or the same as the one before of a sender that never had a right one."""
+        values = icrc.astype(np.int64) | 1 << 32
+        order = np.argsort(source, kind="stable")
+        by_source = source[order]
+        first = np.ones(len(order), bool)
+        first[1:] = by_source[1:] != by_source[:-1]
+        before = np.empty(len(order), np.int64)
+        before[1:] = values[order][:-1]
+        before[first] = self._wrong[by_source[first]]
+        same = np.empty(len(order), bool)
+        same[order] = before == values[order]
+        last = np.append(first[1:], True)
+        self._wrong[by_source[last]] = values[order[last]]
+        made_up: np.ndarray = (icrc == 0) | (same & untrusted)
+        return made_up
+
+
+def _doubtful(columns: dict[str, np.ndarray], rows: np.ndarray) -> np.ndarray:
+    """Packets in which something speaks against RoCE, where no ICRC speaks for it.
+
+    Reserved bits that are set, an invalid P_Key, a QP that the transport cannot have, a FIRST or MIDDLE packet that no
+    path MTU allows. Of random bytes with a known opcode and version, one in some twenty thousand passes.
+    """
+    opcode, qp = columns["opcode"][rows], columns["dest_qp"][rows]
+    payload, present = columns["payload_len"][rows], columns["present"][rows]
+    doubtful = (columns["reserved_by_fecn"][rows] | columns["reserved_by_ack"][rows]) != 0
+    doubtful |= (columns["p_key"][rows] & _P_KEY_BASE) == 0
+    doubtful |= _CONNECTED[opcode] & ((qp <= _LAST_SPECIAL_QP) | (qp == _MULTICAST_QP))
+    odd_size = (payload & (payload - np.uint32(1))) != 0
+    odd_size |= (payload < _LEAST_MTU) | (columns["pad_count"][rows] != 0)
+    doubtful |= _FULL[opcode] & odd_size
+    doubtful |= ((present & HAS_AETH) != 0) & (columns["syndrome"][rows] >= _SYNDROME_RESERVED)
+    return doubtful & ((present & HAS_BTH) != 0)
