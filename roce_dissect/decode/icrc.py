@@ -151,6 +151,8 @@ def _crcs(
     masks[halves : halves + np.count_nonzero(v6)] = 0x0F
     masks[halves + np.count_nonzero(v6) :] = 0xF0
     before = np.where(local, 0, _ONES).tolist()
+    if not data.flags.writeable:  # no reader of this project hands that over; a caller might
+        data = data.copy()
     saved = data[places]
     try:
         data[places] = saved | masks
