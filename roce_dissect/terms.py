@@ -54,8 +54,9 @@ class Standing(IntEnum):
     """What part a packet takes in the flow tables."""
 
     FULL = 0
-    DAMAGED = 1  # its ICRC is wrong, those of its sender are right otherwise: receivers drop it, and so do the tables
+    UNPROVEN = 1  # its ICRC is wrong, and so were all of its sender: taken in, but alone it makes no connection
     DOUBTFUL = 2  # perhaps no RoCE: taken in only where it continues something
+    DAMAGED = 3  # its ICRC is wrong, those of its sender are right otherwise: receivers drop it, and so do the tables
 
 
 class Tunnel(IntEnum):

@@ -165,5 +165,8 @@ cdef enum:
     LEADS_IPV6 = 5
     LEADS_MPLS = 6
     LEADS_MPLS_IN_IP = 7
+    LID_BLOCK = 65534
     PORTS = 256
     MOST_PORTS = 16
+    REPLIES = 272
+    CHAINS = 273

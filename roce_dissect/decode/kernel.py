@@ -367,6 +367,8 @@ def decode_udp(
         return TALLY_CUT
     if load16(data, at + 2) != PORT_ROCE_V2:
         tally = decode_port(at, load16(data, at + 2), row, presence, words, chains)
+        if tally == TALLY_UDP and chains[REPLIES] != 0 and load16(data, at) == PORT_ROCE_V2 and captured - at >= 24:
+            tally = TALLY_ROCE  # some FPGA stacks answer from 4791 to the port that the request came from
         if tally != TALLY_ROCE:
             return tally
     words[row, STATE] |= 2 << 8
@@ -1018,9 +1020,9 @@ class Kernel:
     ----------
     words : uint64[block, WORDS]
         Scratch rows; a block that stays in the first-level cache (128 rows) is fastest.
-    chains : uint16[PORTS + MOST_PORTS]
+    chains : uint16[CHAINS]
         Extended headers of each opcode as presence bits, or UNKNOWN_OPCODE. Behind them the UDP ports of RoCE v2 beside
-        4791, 0: none.
+        4791, 0: none; then whether packets from 4791 are wanted.
     sizes : uint8[256]
         Bytes of those headers.
     slots : int32[power of two]
@@ -1056,7 +1058,7 @@ class Kernel:
         if (
             self.words.shape[1] != WORDS
             or self.words.shape[0] < 1
-            or self.chains.shape[0] != PORTS + MOST_PORTS
+            or self.chains.shape[0] != CHAINS
             or self.sizes.shape[0] != 256
             or self.used.shape[0] < 1
             or self.tallies.shape[0] < TALLIES
@@ -1102,10 +1104,11 @@ class Kernel:
         row: cython.Py_ssize_t,
         words: cython.ulonglong[:, ::1],
     ) -> cython.int:
-        """Replace the offset of the IP header or GRH in a row by the codes of its hosts."""
+        """Replace the offset of the network header in a row by the codes of its hosts: addresses, GIDs, else LIDs."""
         at: cython.Py_ssize_t = words[row, HOSTS]
         presence: cython.ulonglong = words[row, STATE] >> 32
         mapped: cython.ulonglong = 0xFFFF00000000
+        local: cython.ulonglong = cython.cast(cython.ulonglong, LID_BLOCK) << 32
         source: cython.longlong = 0
         destination: cython.longlong = 0
         if presence & HAS_IPV4:
@@ -1114,6 +1117,9 @@ class Kernel:
         elif presence & (HAS_IPV6 | HAS_GRH):
             source = self.find_host(load64(data, at + 8), load64(data, at + 16))
             destination = self.find_host(load64(data, at + 24), load64(data, at + 32))
+        elif presence & HAS_LRH:
+            source = self.find_host(0, words[row, LRH] & 0xFFFF | local)
+            destination = self.find_host(0, (words[row, LRH] >> 32) & 0xFFFF | local)
         words[row, HOSTS] = cython.cast(cython.ulonglong, source) << 32 | cython.cast(cython.ulonglong, destination)
         if presence & HAS_OUTER_IP:
             self.enter_outer(data, row, words)

@@ -243,6 +243,8 @@ def _connection_ends(rows: np.ndarray, partner: np.ndarray, exchanges: list[Exch
     """
     index = np.arange(len(rows))
     connected = (rows[:, states.OPCODE] & 0xE0) != Transport.UD
+    # one packet, with nothing that makes it RoCE but its looks
+    connected &= (rows[:, states.BEGAN_UNPROVEN] == 0) | (rows[:, states.PACKETS] > 1) | (partner >= 0)
     first_key, first_time = rows[:, states.FIRST_FRAME], rows[:, states.FIRST_TIME]
     last_key, last_time = rows[:, states.LAST_FRAME], rows[:, states.LAST_TIME]
     # streams are numbered as they were first seen, in time order also over several files (keys are not)

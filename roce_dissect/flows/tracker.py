@@ -457,7 +457,7 @@ class Tracker(Responder):
                 stream = -1
                 if present[packet] & HAS_BTH == 0 or status[packet] > 1 or kind == 0:
                     self.counts[FOREIGN] += 1  # no trustworthy BTH, or an opcode without a meaning
-                elif standing[packet] == STANDING_FULL or standing[packet] == STANDING_DOUBTFUL:
+                elif standing[packet] <= STANDING_DOUBTFUL:
                     source = 0
                     doubted = False
                     if kind & DATAGRAM and present[packet] & HAS_DETH:
@@ -468,7 +468,7 @@ class Tracker(Responder):
                         qp |= (cython.cast(cython.longlong, vni[packet]) + 1) << NETWORK_SHIFT
                     if src[packet] != 0 and dst[packet] != 0:  # 0: one of the hosts that found no room
                         hosts = (cython.cast(cython.longlong, src[packet]) << 32) | dst[packet]
-                        stream = self.find_stream(hosts, qp, source, standing[packet] == STANDING_FULL)
+                        stream = self.find_stream(hosts, qp, source, standing[packet] != STANDING_DOUBTFUL)
                         if stream < 0 and standing[packet] == STANDING_DOUBTFUL:
                             doubted = not self.fits(hosts, qp, source, number)
                             if not doubted:
@@ -502,6 +502,7 @@ class Tracker(Responder):
                         self.streams[stream, VERSION] = version[packet]
                         self.streams[stream, SPORT] = udp_sport[packet]
                         self.streams[stream, ID_FIRST] = ip_id[packet]
+                        self.streams[stream, BEGAN_UNPROVEN] = standing[packet] == STANDING_UNPROVEN
                     self.streams[stream, PACKETS] += 1
                     self.streams[stream, BYTES] += wire_len[packet]
                     self.streams[stream, PAYLOAD_BYTES] += payload
