@@ -124,6 +124,7 @@ class EventKind(IntEnum):
     CE = 5
     UNSEEN = 6
     NEW_LIFE = 7
+    DAMAGED = 8  # a packet with a wrong ICRC
     CM_REQ = 16
     CM_REP = 17
     CM_RTU = 18

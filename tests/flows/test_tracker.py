@@ -731,6 +731,18 @@ def test_foreign_packets(p, track):
     assert result.word(states.PACKETS) == 2
 
 
+def test_a_damaged_packet_is_an_event_of_the_stream_that_it_names(p, track):
+    """None of a stream that is not there, and nothing else changes."""
+    damaged = {"standing": Standing.DAMAGED}
+    result = track([p("SEND_ONLY", 1, 0), p("SEND_ONLY", 2, 1, **damaged), p("SEND_ONLY", 2, 2, "B", **damaged),
+                    p("SEND_ONLY", 2, 3)])  # fmt: skip
+    assert result.verdicts == ["first", "none", "none", "new"]
+    assert result.stream == [0, -1, -1, 0]
+    assert result.events == ["damaged@2"]
+    assert (result.flows.foreign, len(result.flows.streams)) == (0, 1)
+    assert result.flows.damaged == {(1, 2): 1, (2, 1): 1}
+
+
 def doubtful(p, psn, side="A", **more):
     return p("SEND_ONLY", psn, psn, side, standing=Standing.DOUBTFUL, **more)
 
