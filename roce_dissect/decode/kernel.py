@@ -814,7 +814,6 @@ def type_behind_labels(
 ) -> cython.int:
     """What an MPLS stack carries, by its first bits (RFC 4928): an Ethertype; 1: a control word first; 0: cut."""
     nibble: cython.int
-    ether_type: cython.uint
     if captured - at < 1:
         return 0
     nibble = data[at] >> 4
@@ -826,17 +825,26 @@ def type_behind_labels(
         return ETHERTYPE_TEB
     if captured - at < 18:
         return 0
-    ether_type = load16(data, at + 16)  # many a MAC address begins with 0, too: the Ethertype decides
-    if (
+    # Many a MAC address begins with 0, too: the Ethertype decides. In a tagged frame one stands at both places; there
+    # the control word is the one that is 0, as it is where nobody counts the frames.
+    if leads_on(load16(data, at + 16)) and (load32(data, at) == 0 or not leads_on(load16(data, at + 12))):
+        return 1
+    return ETHERTYPE_TEB
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(-1, check=False)
+def leads_on(ether_type: cython.uint) -> cython.int:
+    """Whether an Ethertype is one behind which RoCE may be."""
+    return (
         ether_type == ETHERTYPE_IPV4
         or ether_type == ETHERTYPE_IPV6
         or ether_type == ETHERTYPE_ROCE_V1
         or ether_type == ETHERTYPE_VLAN
         or ether_type == ETHERTYPE_QINQ
         or ether_type == ETHERTYPE_QINQ_OLD
-    ):
-        return 1
-    return ETHERTYPE_TEB
+    )
 
 
 # -- link types other than Ethernet ------------------------------------------------------------------------------------

@@ -104,6 +104,17 @@ def test_mpls(decode, frames, labels, ether_type):
         assert row["outer_src"] == row["outer_dst"] == 0
 
 
+@pytest.mark.parametrize("first", ["02", "1c"])
+@pytest.mark.parametrize("control", [b"", bytes(4), bytes.fromhex("00000001")])
+def test_tagged_frame_in_mpls(decode, frames, control, first):
+    """Behind a tag stands what a control word would have moved the Ethertype to: which of them it is shows in MACs."""
+    frame = bytes.fromhex(first) + frames.v2(4, b"abc", psn=3, tags=((0x88A8, 7), (0x8100, 0x6008)))[1:]
+    [alone], _ = decode(frame)
+    [row], _ = decode(frames.ethernet(frames.mpls(control + frame), 0x8847))
+    assert {key: row[key] for key in row if key not in OWN} == {key: alone[key] for key in row if key not in OWN}
+    assert row["present"] & ~MARKS == alone["present"]
+
+
 def test_too_many_labels(decode, frames):
     rows, decoder = decode(frames.ethernet(frames.mpls(frames.network(frames.v2(4))[1], range(17)), 0x8847))
     assert rows == []
