@@ -17,7 +17,7 @@ from roce_dissect.terms import Status, Tunnel
 #: Columns that tell of the tunnel, or of the frame as a whole.
 OWN = {
     "tunnel", "tunnels", "vni", "session", "gre_seq", "outer_src", "outer_dst", "wire_len", "cap_len", "present",
-    "payload_offset", "offset", "src", "dst",
+    "payload_offset", "network_offset", "offset", "src", "dst",
 }  # fmt: skip
 MARKS = bit.HAS_TUNNEL | bit.HAS_OUTER_IP | bit.HAS_VNI | bit.HAS_SESSION | bit.HAS_GRE_SEQ
 #: Tunnel of each name in `frames.TUNNELS`.
