@@ -71,6 +71,7 @@ STATUS_CUT = 1
 STATUS_MALFORMED = 2
 STATUS_UNKNOWN_OPCODE = 3
 STATUS_UNKNOWN_VERSION = 4
+STATUS_FRAGMENT = 5
 
 # -- the kernel's tallies: what the frames were (a RoCE frame is a row; the others are only counted)
 TALLY_ROCE = 0

@@ -38,6 +38,7 @@ class Status(IntEnum):
     MALFORMED = 2  # lengths that contradict each other
     UNKNOWN_OPCODE = 3
     UNKNOWN_VERSION = 4  # BTH transport version other than 0
+    FRAGMENT = 5  # the first of several IP fragments: what lies in the others is missing, the ICRC always
 
 
 class IcrcStatus(IntEnum):

@@ -213,7 +213,7 @@ def decode_bth(
             words[row, CHECK] |= load32le(data, wire_end - 4)
     chain = chains[data[at]]
     payload = wire_end - 4 - ((data[at + 1] >> 4) & 3) - (at + 12) - sizes[data[at]]
-    if status != STATUS_OK:
+    if status == STATUS_MALFORMED:
         pass
     elif data[at + 1] & 15:
         status = STATUS_UNKNOWN_VERSION
@@ -359,7 +359,10 @@ def decode_udp(
     chains: cython.const[cython.ushort][::1],
     sizes: cython.const[cython.uchar][::1],
 ) -> cython.int:
-    """UDP; only destination port 4791 goes further, whatever the source port. `ip_end` is where the IP packet ends."""
+    """UDP; only destination port 4791 goes further, whatever the source port.
+
+    `ip_end` is where the IP packet ends, 0 if its header leaves that open, ~end of a first fragment.
+    """
     wire_end: cython.Py_ssize_t
     tally: cython.int
     status: cython.ulonglong = STATUS_OK
@@ -379,8 +382,12 @@ def decode_udp(
     wire_end = at + load16(data, at + 4)
     if wire_end - at < 24:  # UDP, BTH, ICRC
         return finish(row, presence, STATUS_MALFORMED, at + 8 - start, words)
-    if wire_end > ip_end:
-        status = STATUS_MALFORMED  # UDP says more than IP: which of them lies is not known
+    if wire_end != ip_end:
+        if ip_end > 0:
+            status = STATUS_MALFORMED  # UDP and IP disagree: which of them lies is not known
+        elif ip_end < 0:  # UDP's length is that of the whole; what lies behind the fragment is no part of it
+            status = STATUS_FRAGMENT
+            captured = min(captured, ~ip_end, wire_end - 1)  # nor is the ICRC: the last fragment has it
     return decode_bth(data, start, at + 8, captured, wire_end, row, presence, status, want_icrc, words, chains, sizes)
 
 
@@ -410,8 +417,11 @@ def decode_ipv4(
     header = (data[at] & 15) * 4
     if data[at] >> 4 != 4 or header < 20:
         return TALLY_MALFORMED
-    if load16(data, at + 6) & 0x1FFF:
-        return TALLY_FRAGMENT
+    ip_end = at + load16(data, at + 2)
+    if load16(data, at + 6) & 0x3FFF:
+        if load16(data, at + 6) & 0x1FFF:
+            return TALLY_FRAGMENT
+        ip_end = ~ip_end  # more fragments follow
     if data[at + 9] != PROTO_UDP:
         words[row, HOSTS] = at
         return decode_protocol(at + header, data[at + 9], row, presence, words)
@@ -422,9 +432,8 @@ def decode_ipv4(
         ((first >> 48) & 255) << 56 | cython.cast(cython.ulonglong, data[at + 8]) << 48 | ((first >> 16) & 0xFFFF) << 32
     )
     words[row, CHECK] = ((first >> 32) & 0xFFFF) << 32
-    ip_end = at + load16(data, at + 2)
     if ip_end == at:  # left to the NIC's segmentation: UDP's length is all there is
-        ip_end += 0x10000
+        ip_end = 0
     tally = decode_udp(
         data, start, at + header, captured, ip_end, row, presence | HAS_IPV4, want_icrc, words, chains, sizes
     )
@@ -457,6 +466,7 @@ def decode_ipv6(
     following: cython.uint
     wire_end: cython.Py_ssize_t
     ip_end: cython.Py_ssize_t
+    more: cython.Py_ssize_t = 0  # ~0 in a first fragment
     first: cython.ulonglong
     tally: cython.int = TALLY_ROCE
     if presence & (HAS_GRH | HAS_LRH):
@@ -509,6 +519,8 @@ def decode_ipv6(
                 header = 8
                 if load16(data, at + 2) & 0xFFF8:
                     return TALLY_FRAGMENT
+                if load16(data, at + 2) & 1:
+                    more = -1
             else:
                 header = (data[at + 1] + 1) * 8
             if captured - at < header:
@@ -517,7 +529,8 @@ def decode_ipv6(
             at += header
         ip_end = base + 40 + load16(data, base + 4)
         if ip_end == base + 40:  # a jumbo payload, or left to the NIC's segmentation
-            ip_end += 0x10000
+            ip_end = 0
+        ip_end ^= more
         tally = decode_udp(data, start, at, captured, ip_end, row, presence | HAS_IPV6, want_icrc, words, chains, sizes)
     words[row, HOSTS] = base
     return tally
@@ -801,7 +814,6 @@ def type_behind_labels(
 ) -> cython.int:
     """What an MPLS stack carries, by its first bits (RFC 4928): an Ethertype; 1: a control word first; 0: cut."""
     nibble: cython.int
-    ether_type: cython.uint
     if captured - at < 1:
         return 0
     nibble = data[at] >> 4
@@ -813,17 +825,26 @@ def type_behind_labels(
         return ETHERTYPE_TEB
     if captured - at < 18:
         return 0
-    ether_type = load16(data, at + 16)  # many a MAC address begins with 0, too: the Ethertype decides
-    if (
+    # Many a MAC address begins with 0, too: the Ethertype decides. In a tagged frame one stands at both places; there
+    # the control word is the one that is 0, as it is where nobody counts the frames.
+    if leads_on(load16(data, at + 16)) and (load32(data, at) == 0 or not leads_on(load16(data, at + 12))):
+        return 1
+    return ETHERTYPE_TEB
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(-1, check=False)
+def leads_on(ether_type: cython.uint) -> cython.int:
+    """Whether an Ethertype is one behind which RoCE may be."""
+    return (
         ether_type == ETHERTYPE_IPV4
         or ether_type == ETHERTYPE_IPV6
         or ether_type == ETHERTYPE_ROCE_V1
         or ether_type == ETHERTYPE_VLAN
         or ether_type == ETHERTYPE_QINQ
         or ether_type == ETHERTYPE_QINQ_OLD
-    ):
-        return 1
-    return ETHERTYPE_TEB
+    )
 
 
 # -- link types other than Ethernet ------------------------------------------------------------------------------------
