@@ -44,7 +44,7 @@ class Status(IntEnum):
 class IcrcStatus(IntEnum):
     """What the ICRC says of a packet."""
 
-    NONE = 0  # not verified: switched off, or the packet's lengths do not tell where it is
+    NONE = 0  # not verified: switched off, a fragment, or the packet's lengths do not tell where it is
     GOOD = 1
     BAD = 2
     SLICED = 3  # not all of the bytes that it covers were captured

@@ -172,3 +172,9 @@ def test_the_flush_of_rxe_612(softroce):
     capture = rd.analyze(softroce / "k612_flush_atomic_write.client.pcap.gz").capture
     assert capture["icrc"] == {"none": 0, "good": 30, "bad": 4, "sliced": 0, "placeholder": 0}
     assert (capture["odd_flushes"], capture["damaged_packets"]) == (4, 0)
+
+
+def test_a_first_fragment_has_none(records, frames):
+    """The last fragment has it."""
+    raw = frames.ethernet(frames.ipv4(frames.udp(frames.packet(4, b"data")), fragment=0x2000), 0x0800)
+    assert statuses(records, [raw])[0] == ["none"]
