@@ -6,6 +6,7 @@
     ├── CaptureError            a file or stream cannot be read (on): path, byte offset, reason
     │   └── NotACaptureError    its first bytes are not those of a capture
     ├── LiveError               a live capture cannot be started, with the command that mends it
+    ├── WiresharkError          tshark is missing, too old, or broke off
     └── ArgumentError           an argument that cannot be used (also a ValueError)
 
 A *packet* never raises: what is wrong with it is in its ``status`` column.
@@ -15,7 +16,7 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["ArgumentError", "CaptureError", "LiveError", "NotACaptureError", "RoceDissectError"]
+__all__ = ["ArgumentError", "CaptureError", "LiveError", "NotACaptureError", "RoceDissectError", "WiresharkError"]
 
 
 class RoceDissectError(Exception):
@@ -58,6 +59,10 @@ class NotACaptureError(CaptureError):
 
 class LiveError(RoceDissectError):
     """A live capture cannot be started or broke off."""
+
+
+class WiresharkError(RoceDissectError):
+    """Wireshark's tshark is missing, too old, or did not do what it was asked."""
 
 
 class ArgumentError(RoceDissectError, ValueError):

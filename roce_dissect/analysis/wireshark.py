@@ -1,0 +1,229 @@
+"""Our columns in Wireshark's terms: which of its fields hold the same value, and what its printed values mean.
+
+tshark prints a field once for each header that has it, from the outside in: an IPv4 packet in a VXLAN tunnel has two
+``ip.src``. Which of them is ours follows from ``frame.protocols``, the list of headers in the same order.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+
+from roce_dissect.columns import PACKETS
+
+__all__ = [
+    "CONTROL_FIELDS",
+    "FIELDS",
+    "IDENTIFYING_FIELDS",
+    "TUNNEL_LAYERS",
+    "Row",
+    "Value",
+    "comparable",
+    "layers_of",
+    "value_of",
+]
+
+#: A value on either side: addresses are text, all else integers; None: the packet has none.
+Value = int | str | None
+
+_BY_NETWORK = {
+    "src": {"ip": "ip.src", "ipv6": "ipv6.src", "infiniband": "infiniband.grh.sgid"},
+    "dst": {"ip": "ip.dst", "ipv6": "ipv6.dst", "infiniband": "infiniband.grh.dgid"},
+    "dscp": {"ip": "ip.dsfield.dscp", "ipv6": "ipv6.tclass.dscp", "infiniband": "infiniband.grh.tclass"},
+    "ecn": {"ip": "ip.dsfield.ecn", "ipv6": "ipv6.tclass.ecn", "infiniband": "infiniband.grh.tclass"},
+    "ttl": {"ip": "ip.ttl", "ipv6": "ipv6.hlim", "infiniband": "infiniband.grh.hoplmt"},
+    "ip_id": {"ip": "ip.id"},
+    "flow_label": {"ipv6": "ipv6.flow", "infiniband": "infiniband.grh.flowlabel"},
+    "ip_len": {"ip": "ip.len", "ipv6": "ipv6.plen", "infiniband": "infiniband.grh.paylen"},
+}
+_OUTER = {
+    "outer_src": {"ip": "ip.src", "ipv6": "ipv6.src"},
+    "outer_dst": {"ip": "ip.dst", "ipv6": "ipv6.dst"},
+}
+_TAGS = {
+    "vlan_id": (0, {"vlan": "vlan.id", "ieee8021ad": "ieee8021ad.id"}),
+    "pcp": (0, {"vlan": "vlan.priority", "ieee8021ad": "ieee8021ad.priority"}),
+    "vlan2_id": (1, {"vlan": "vlan.id", "ieee8021ad": "ieee8021ad.id"}),
+}
+_VNI = {"vxlan": "vxlan.vni", "geneve": "geneve.vni", "gre": "gre.key"}
+
+#: Column -> Wireshark's fields that may hold it.
+FIELDS: dict[str, tuple[str, ...]] = {
+    column.name: (column.wireshark,) for column in PACKETS.values() if column.wireshark
+}
+FIELDS |= {name: tuple(fields.values()) for name, fields in {**_BY_NETWORK, **_OUTER}.items()}
+FIELDS |= {name: tuple(fields.values()) for name, (_, fields) in _TAGS.items()}
+FIELDS["vni"] = tuple(_VNI.values())
+
+#: Fields without which nothing can be compared.
+IDENTIFYING_FIELDS = ("frame.number", "frame.protocols", "infiniband.bth.opcode")
+_GRE = ("gre.proto", "gre.flags.checksum", "gre.flags.key", "gre.flags.sequence_number")
+#: Fields that no column is compared with, but that say what the row is about.
+CONTROL_FIELDS = (*IDENTIFYING_FIELDS, *_GRE, "udp.length", "ip.flags.mf", "ipv6.fraghdr.more", "infiniband.grh.sgid")
+
+#: What stands in ``frame.protocols`` for a tunnel other than IP in IP.
+TUNNEL_LAYERS = frozenset({"vxlan", "geneve", "gre", "mpls"})
+_NETWORKS = ("ip", "ipv6")
+_TRANSPARENT_BRIDGING = 0x6558
+_ADDRESSES = frozenset({"src", "dst", "outer_src", "outer_dst"})
+_COLON_BYTES = frozenset({"eth_src", "eth_dst", "imm_data", "inv_r_key"})
+
+#: tshark's row of a frame: field -> what it printed, several values with ``|`` between, empty for none.
+Row = Mapping[str, str]
+
+
+def comparable(known: frozenset[str]) -> tuple[dict[str, tuple[str, ...]], dict[str, tuple[str, ...]]]:
+    """Columns that a tshark with these fields can be asked about, and the others.
+
+    Parameters
+    ----------
+    known : frozenset of str
+        All fields of this tshark.
+
+    Returns
+    -------
+    (dict, dict)
+        Column -> its fields; column -> those of its fields that this tshark lacks. A column of which one form is
+        missing (of IPv4, IPv6 and GRH, say) cannot be judged by the others.
+    """
+    missing = {name: tuple(field for field in fields if field not in known) for name, fields in FIELDS.items()}
+    return (
+        {name: fields for name, fields in FIELDS.items() if not missing[name]},
+        {name: fields for name, fields in missing.items() if fields},
+    )
+
+
+@lru_cache(maxsize=1024)  # what a hostile capture holds must not grow it without end
+def layers_of(protocols: str) -> tuple[str, ...]:
+    """The headers of ``frame.protocols`` from the outside in, up to and with InfiniBand: no payload's."""
+    layers = tuple(protocols.split(":"))
+    return layers[: layers.index("infiniband") + 1] if "infiniband" in layers else layers
+
+
+def value_of(name: str, row: Row) -> Value:
+    """tshark's value of one of our columns.
+
+    Parameters
+    ----------
+    name : str
+        A column of `FIELDS`.
+    row : Row
+        What tshark printed of the frame; fields that were not asked for are missing.
+
+    Returns
+    -------
+    int, str or None
+        In our terms: ICRC as zlib gives it, addresses as `ipaddress` prints them, IPv4-mapped ones as IPv4. What
+        cannot be understood is returned as it was printed.
+    """
+    has_gid_header = bool(row.get("infiniband.grh.sgid"))
+    field, place = _place(name, row["frame.protocols"], has_gid_header)
+    try:
+        if name == "vni":
+            return _network_identifier(row)
+        text = row.get(field, "")
+        if not text:
+            return None
+        if "|" in text:
+            values = text.split("|")
+            if place >= len(values):
+                return None
+            text = values[place]
+        elif place > 0:
+            return None
+        return _understood(name, field, text)
+    except ValueError:
+        return row.get(field, "")
+
+
+@lru_cache(maxsize=16384)
+def _place(name: str, protocols: str, has_gid_header: bool) -> tuple[str, int]:
+    """The field that holds a column in a packet with these headers, and which of its values; no field: ``("", 0)``."""
+    layers = layers_of(protocols)
+    if name in _TAGS:
+        return _tag(*_TAGS[name], layers)
+    networks = [layer for layer in layers if layer in _NETWORKS]
+    if name in _OUTER:
+        # with a GRH inside, each IP header belongs to a tunnel
+        if len(networks) <= (not has_gid_header):
+            return "", 0
+        return _OUTER[name][networks[0]], 0
+    if name in _BY_NETWORK:
+        network = "infiniband" if has_gid_header else networks[-1] if networks else ""
+        return _BY_NETWORK[name].get(network, ""), 0 if has_gid_header else networks.count(network) - 1
+    field = FIELDS[name][0]
+    header = field.partition(".")[0]
+    if header in ("gre", "erspan"):  # not each of these headers has the field
+        return field, -1
+    return field, max(layers.count(header) - 1, 0)
+
+
+def _tag(number: int, fields: Mapping[str, str], layers: Sequence[str]) -> tuple[str, int]:
+    """The tag with this number, from the outside in, of the innermost Ethernet header."""
+    start = max((at for at, layer in enumerate(layers) if layer == "eth"), default=0)
+    tags = [at for at, layer in enumerate(layers) if layer in fields and at >= start]
+    if number >= len(tags):
+        return "", 0
+    layer = layers[tags[number]]
+    return fields[layer], layers[: tags[number]].count(layer)
+
+
+def _network_identifier(row: Row) -> Value:
+    """VNI, VSID or key of the innermost tunnel that has one."""
+    found: Value = None
+    seen = dict.fromkeys(_VNI, 0)
+    keys = 0
+    for layer in layers_of(row["frame.protocols"]):
+        if layer not in _VNI:
+            continue
+        number = seen[layer]
+        seen[layer] += 1
+        if layer != "gre":
+            found = int(_nth(row, _VNI[layer], number), 0)
+            continue
+        if not _flag(row, "gre.flags.key", number):
+            continue
+        key = int(_nth(row, "gre.key", keys), 0)
+        keys += 1
+        if int(_nth(row, "gre.proto", number), 0) == _TRANSPARENT_BRIDGING:
+            # RFC 7637: a 24-bit VSID and a flow id, and no other option of GRE
+            plain = not (
+                _flag(row, "gre.flags.checksum", number) or _flag(row, "gre.flags.sequence_number", number)
+            )
+            found = key >> 8 if plain and key >> 20 else key
+    return found
+
+
+def _nth(row: Row, field: str, number: int) -> str:
+    values = row.get(field, "").split("|")
+    return values[number] if number < len(values) else ""
+
+
+def _flag(row: Row, field: str, number: int) -> bool:
+    return _nth(row, field, number) in ("1", "True")
+
+
+def _understood(name: str, field: str, text: str) -> int | str:
+    """A printed value in our terms."""
+    if name in _ADDRESSES:
+        return _address(text)
+    if name in _COLON_BYTES:
+        return int(text.replace(":", ""), 16)
+    if name == "time_ns":
+        seconds, _, fraction = text.partition(".")
+        return int(seconds) * 10**9 + int(fraction.ljust(9, "0"))
+    if text in ("True", "False"):
+        return int(text == "True")
+    value = int(text, 0)
+    if field == "infiniband.grh.tclass":
+        return value >> 2 if name == "dscp" else value & 3
+    if name == "icrc":  # shown as the wire's bytes read big-endian
+        return int.from_bytes(value.to_bytes(4, "big"), "little")
+    return value
+
+
+@lru_cache(maxsize=65536)
+def _address(text: str) -> str:
+    address = ipaddress.ip_address(text)
+    return str(getattr(address, "ipv4_mapped", None) or address)
