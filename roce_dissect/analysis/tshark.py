@@ -21,7 +21,7 @@ from typing import IO, cast
 
 from roce_dissect.analysis.wireshark import CONTROL_FIELDS, IDENTIFYING_FIELDS, Row, comparable
 from roce_dissect.errors import WiresharkError
-from roce_dissect.spec.net import ROCE_V2_PORT
+from roce_dissect.spec.net import PORT_ROCE_V2
 
 __all__ = ["OLDEST", "Rows", "Tshark", "find_tshark"]
 
@@ -98,7 +98,7 @@ class Tshark:
 
 def _filter(ports: Sequence[int]) -> str:
     """What tshark calls InfiniBand, and what it might have: destination ports that another protocol took away."""
-    return " || ".join(["infiniband", *(f"udp.dstport == {port}" for port in (ROCE_V2_PORT, *ports))])
+    return " || ".join(["infiniband", *(f"udp.dstport == {port}" for port in (PORT_ROCE_V2, *ports))])
 
 
 def find_tshark() -> Tshark:
@@ -151,7 +151,6 @@ def _configuration() -> Iterator[dict[str, str]]:
         Path(folder, "heuristic_protos").write_text(
             "".join(f"{name},0\n" for name in _HEURISTICS), encoding="ascii"
         )
-        # 4.2 and later look for the variable under this name, too
         yield os.environ | {"WIRESHARK_CONFIG_DIR": folder, "LC_ALL": "C"}
 
 

@@ -1,0 +1,174 @@
+"""Where tshark is known to err: differences of these kinds say nothing about our decoding.
+
+Each was looked into by hand once; `trap_of_value` and `trap_of_frame` recognise it by the packet's own headers, never
+by the value that differs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from roce_dissect.analysis.wireshark import FIELDS, TUNNEL_LAYERS, Row, Value, layers_of
+from roce_dissect.spec.net import PORT_ROCE_V2
+
+__all__ = ["NEEDED", "TRAPS", "Trap", "trap_of_frame", "trap_of_row", "trap_of_value"]
+
+
+@dataclass(frozen=True, slots=True)
+class Trap:
+    """A known error of tshark, or a thing that it does differently on purpose.
+
+    Parameters
+    ----------
+    code : str
+        For programs.
+    sentence : str
+        Why tshark cannot be asked.
+    seen_with : tuple of str
+        Versions of Wireshark with which it was met.
+    """
+
+    code: str
+    sentence: str
+    seen_with: tuple[str, ...]
+
+
+def _table(*traps: Trap) -> dict[str, Trap]:
+    return {trap.code: trap for trap in traps}
+
+
+_BOTH = ("4.0.17", "4.4.5")
+_HERE = ("4.0.17",)
+
+TRAPS = _table(
+    Trap(
+        "lower_port",
+        "tshark tries the dissector of the lower port first, so a source port of another protocol (69 is TFTP) hides "
+        "the InfiniBand headers.",
+        _BOTH,
+    ),
+    Trap(
+        "unknown_opcode",
+        "tshark does not know the opcode (CNP 0x81 is one) and calls all behind the BTH vendor data, the ICRC too.",
+        _BOTH,
+    ),
+    Trap("dc_opcodes", "tshark takes the opcodes of RD, 0x40 to 0x5f, for NVIDIA DC and shifts their headers.", _BOTH),
+    Trap("flush", "tshark does not know FLUSH and ATOMIC WRITE, or reads the FETH one bit off.", _BOTH),
+    Trap("xrc", "tshark decodes no extended header of XRC.", _BOTH),
+    Trap(
+        "short_datagram",
+        "The UDP datagram has no room for BTH and ICRC; tshark shows a BTH made of what is there or follows it.",
+        _HERE,
+    ),
+    Trap(
+        "icrc_as_header",
+        "The datagram ends before the extended header that the opcode asks for; tshark reads the ICRC as its beginning.",
+        _HERE,
+    ),
+    Trap("source_port", "tshark takes a packet for RoCE for its source port alone; RoCE is sent to its port.", _HERE),
+    Trap("icmp_quote", "tshark decodes the packet that an ICMP error quotes; it did not pass here as RoCE.", _HERE),
+    Trap("fragment", "tshark decodes the first fragment of a datagram as if it were the whole.", _HERE),
+    Trap("erspan_ip", "tshark does not decode an ERSPAN III payload without Ethernet header (frame type 2).", _HERE),
+    Trap("erf_record", "Of an ERF record tshark shows time and lengths as the ERF header has them.", _HERE),
+)
+
+#: Our columns that the conditions look at.
+NEEDED = ("status", "opcode", "payload_len", "tunnel", "udp_sport", "udp_dport")
+
+_INFINIBAND = frozenset(name for name, fields in FIELDS.items() if fields[0].startswith("infiniband."))
+_EXTENDED = frozenset({
+    "va", "r_key", "dma_len", "syndrome", "msn", "imm_data", "inv_r_key", "q_key", "src_qp", "swap_add_data",
+    "compare_data", "orig_data", "ee_context",
+})  # fmt: skip
+_BEHIND_BTH = _EXTENDED | {"icrc"}
+_OF_THE_RECORD = frozenset({"time_ns", "wire_len", "cap_len"})
+#: Opcodes that tshark 4.0 names, without those of RD.
+_NAMED = frozenset({*range(0x15), 0x16, 0x17, *range(0x20, 0x2C), 0x64, 0x65})
+_FLUSH, _ATOMIC_WRITE = 0x1C, 0x1D
+_SMALLEST_UDP = 8 + 12 + 4  # UDP header, BTH, ICRC
+
+
+def trap_of_value(name: str, ours: Mapping[str, Value], row: Row) -> str | None:
+    """Why tshark cannot be asked about this column of this packet.
+
+    Parameters
+    ----------
+    name : str
+        A column of which the two values differ.
+    ours : mapping of str to value
+        At least `NEEDED` and the column itself.
+    row : Row
+        tshark's row of the frame.
+
+    Returns
+    -------
+    str or None
+        A key of `TRAPS`; None: it can be asked, and one of the two is wrong.
+    """
+    layers = layers_of(row["frame.protocols"])
+    if name in _OF_THE_RECORD:
+        return "erf_record" if "erf" in layers else None
+    if "infiniband" not in layers and _lower_port(ours):
+        # another dissector had the payload; where it found a tunnel in it, the network's fields are made up, too
+        made_up = ours["tunnel"] == "none" and not TUNNEL_LAYERS.isdisjoint(layers)
+        return "lower_port" if made_up or name in _INFINIBAND else None
+    if name not in _INFINIBAND or not row.get("infiniband.bth.opcode"):
+        return None
+    opcode = int(row["infiniband.bth.opcode"].partition("|")[0])
+    udp_lengths = row.get("udp.length", "")
+    udp_length = int(udp_lengths.rpartition("|")[2]) if udp_lengths else 1 << 16
+    if ours["opcode"] is None:
+        return "short_datagram" if ours["status"] == "malformed" and udp_length < _SMALLEST_UDP else None
+    return _of_opcode(name, opcode, ours, udp_length)
+
+
+def _of_opcode(name: str, opcode: int, ours: Mapping[str, Value], udp_length: int) -> str | None:
+    if 0x40 <= opcode <= 0x5F and name in _BEHIND_BTH:
+        return "dc_opcodes"
+    if opcode in (_FLUSH, _ATOMIC_WRITE) and name in _BEHIND_BTH:
+        return "flush"
+    if 0xA0 <= opcode <= 0xBF and name in _EXTENDED:
+        return "xrc"
+    if opcode not in _NAMED and name == "icrc":
+        return "unknown_opcode"
+    if name in _EXTENDED and ours[name] is None and ours["payload_len"] == 0 and udp_length == _SMALLEST_UDP:
+        return "icrc_as_header"
+    return None
+
+
+def _lower_port(ours: Mapping[str, Value]) -> bool:
+    source, destination = ours["udp_sport"], ours["udp_dport"]
+    return isinstance(source, int) and isinstance(destination, int) and source < destination
+
+
+def trap_of_frame(ours: Mapping[str, Value]) -> str | None:
+    """Why tshark has no row for a frame that we call RoCE: a key of `TRAPS`, or None.
+
+    Parameters
+    ----------
+    ours : mapping of str to value
+        At least `NEEDED`.
+    """
+    return "erspan_ip" if ours["tunnel"] == "erspan3" else None
+
+
+def trap_of_row(row: Row, ports: frozenset[int] = frozenset()) -> str | None:
+    """Why tshark calls a frame RoCE that we do not: a key of `TRAPS`, or None.
+
+    Parameters
+    ----------
+    row : Row
+        tshark's row of the frame.
+    ports : frozenset of int
+        UDP destination ports of RoCE v2 beside 4791.
+    """
+    layers = layers_of(row["frame.protocols"])
+    if "icmp" in layers or "icmpv6" in layers:
+        return "icmp_quote"
+    if any(value in ("1", "True") for name in ("ip.flags.mf", "ipv6.fraghdr.more") for value in row[name].split("|")):
+        return "fragment"
+    destination = row.get("udp.dstport", "").split("|")[-1]
+    if destination and int(destination) not in ports | {PORT_ROCE_V2}:
+        return "source_port"
+    return None

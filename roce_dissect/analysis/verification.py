@@ -1,0 +1,304 @@
+"""Our decoding against Wireshark's: the two readings of a capture in step, frame by frame and column by column."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from roce_dissect.analysis.packet_sources import PacketSession
+from roce_dissect.analysis.traps import NEEDED, TRAPS, trap_of_frame, trap_of_row, trap_of_value
+from roce_dissect.analysis.tshark import Tshark
+from roce_dissect.analysis.tshark_feed import feed_for, infiniband_as_erf
+from roce_dissect.analysis.wireshark import Row, Value, comparable, layers_of, value_of
+from roce_dissect.capture.reader import open_capture
+from roce_dissect.columns import PACKETS
+from roce_dissect.errors import CaptureError
+
+__all__ = ["Difference", "FieldTally", "FileResult", "TrapTally", "Verification"]
+
+#: Rows of tshark between two steps.
+_STEP = 4096
+
+Progress = Callable[[int, int | None], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A value that no trap explains. For the column ``frame`` the frame's number, or None where it is no RoCE."""
+
+    file: int
+    frame: int
+    column: str
+    ours: Value
+    theirs: Value
+
+
+@dataclass(slots=True)
+class FieldTally:
+    """Of one column: values that are equal on both sides, that a trap explains, and that differ."""
+
+    equal: int = 0
+    skipped: int = 0
+    different: int = 0
+
+
+@dataclass(slots=True)
+class TrapTally:
+    """Where a trap was met: frames, values, and the first frame."""
+
+    file: int
+    frame: int
+    packets: int = 0
+    values: int = 0
+
+
+@dataclass(slots=True)
+class FileResult:
+    """One file: what was compared, and why no more."""
+
+    path: str
+    index: int
+    packets: int = 0
+    values: int = 0
+    differences: int = 0
+    complete: bool = False
+    error: str | None = None
+    error_offset: int | None = None
+    tshark_error: str | None = None
+
+
+@dataclass(slots=True)
+class _Reading:
+    """A file under way."""
+
+    result: FileResult
+    session: PacketSession
+    ended: bool = False  # our reading has come to its end
+
+    def holds(self, frame: int) -> bool:
+        """Whether our reading has got, or will get, as far as this frame."""
+        summary = self.session.files[0]
+        return not self.ended or summary.complete or frame <= summary.frames
+
+
+class Verification:
+    """Comparing captures with what tshark makes of them; to be fed file by file.
+
+    Memory does not grow with the captures on our side; tshark keeps some hundred bytes of each frame and conversation.
+
+    Parameters
+    ----------
+    tshark : Tshark
+        As `find_tshark` gives it.
+    ports : sequence of int
+        UDP destination ports of RoCE v2 beside 4791.
+    most : int
+        Differences to keep for each column; all are counted.
+    progress : callable, optional
+        Called with (bytes read, bytes in all or None) now and then.
+    poll_s : float, optional
+        Make a step when tshark printed nothing for so many seconds.
+
+    Attributes
+    ----------
+    files : list of FileResult
+    fields : dict of str to FieldTally
+        Columns that this tshark can be asked about.
+    not_compared : dict of str to tuple of str
+        Columns that it cannot be asked about, with the fields that it lacks.
+    traps : dict of str to TrapTally
+        Those that were met.
+    differences : list of Difference
+        At most `most` for each column, in the order of the frames.
+    """
+
+    def __init__(
+        self,
+        tshark: Tshark,
+        *,
+        ports: Sequence[int] = (),
+        most: int = 10,
+        progress: Progress | None = None,
+        poll_s: float | None = None,
+    ) -> None:
+        self.tshark = tshark
+        self.files: list[FileResult] = []
+        compared, self.not_compared = comparable(tshark.fields)
+        self.fields = {name: FieldTally() for name in compared}
+        self.traps: dict[str, TrapTally] = {}
+        self.differences: list[Difference] = []
+        self._ports = ports
+        self._most = most
+        self._progress = progress
+        self._poll_s = poll_s
+        self._columns = [PACKETS[name] for name in dict.fromkeys((*NEEDED, *self.fields))]
+
+    # -- what is known so far
+
+    @property
+    def packets(self) -> int:
+        """Frames that were compared."""
+        return sum(one.packets for one in self.files)
+
+    @property
+    def values(self) -> int:
+        """Values that were compared, without those that a trap explains."""
+        return sum(tally.equal + tally.different for tally in self.fields.values())
+
+    @property
+    def different(self) -> int:
+        """Values that differ, kept or not."""
+        return sum(tally.different for tally in self.fields.values())
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as plain Python values, as ``docs/json.md`` specifies."""
+        return {
+            "schema": 1,
+            "tshark": self.tshark.version,
+            "files": [asdict(one) for one in self.files],
+            "packets": self.packets,
+            "values": self.values,
+            "different_values": self.different,
+            "fields": [
+                {"field": name, "wireshark": list(comparable(self.tshark.fields)[0][name]), **asdict(tally)}
+                for name, tally in self.fields.items()
+            ],
+            "not_compared": [{"field": name, "missing": list(lacks)} for name, lacks in self.not_compared.items()],
+            "traps": [
+                {"trap": code, **asdict(tally), "sentence": TRAPS[code].sentence, "seen_with": list(TRAPS[code].seen_with)}
+                for code, tally in self.traps.items()
+            ],
+            "differences": [asdict(one) for one in self.differences],
+        }
+
+    # -- comparing
+
+    def read(self, path: str) -> Iterator[int]:
+        """Compare a file; an iterator of steps, each of which yields the frames of the file compared so far.
+
+        Whatever is wrong with the file, or with tshark, is in its `FileResult` afterwards.
+
+        Raises
+        ------
+        WiresharkError
+            tshark cannot be run.
+        """
+        result = FileResult(path, len(self.files))
+        self.files.append(result)
+        try:
+            with open_capture(path) as capture:
+                compression = capture.compression
+        except CaptureError as error:
+            result.error, result.error_offset = error.reason, error.offset
+            return
+        feed = feed_for(path, compression, self.tshark.reads_zstd)
+        yield from self._attempt(result, feed)
+        if result.tshark_error is not None and result.packets == 0 and _lacks_infiniband(result.tshark_error):
+            result.tshark_error = None
+            yield from self._attempt(result, infiniband_as_erf(path))
+
+    def _attempt(self, result: FileResult, feed: Iterator[bytes] | None) -> Iterator[int]:
+        session = PacketSession(
+            [result.path], self._columns, keep_going=True, progress=self._progress, ports=self._ports
+        )
+        reading = _Reading(result, session)
+        rows = self.tshark.rows(result.path, ports=self._ports, feed=feed, poll_s=self._poll_s)
+        with closing(rows):
+            packets = _packets(session)
+            ours = next(packets, None)
+            for number, row in enumerate(rows, 1):
+                if row is not None:
+                    frame = int(row["frame.number"])
+                    while ours is not None and _frame(ours) < frame:
+                        self._only_ours(result, ours)
+                        ours = next(packets, None)
+                    reading.ended = ours is None
+                    if ours is not None and _frame(ours) == frame:
+                        self._compare(result, ours, row)
+                        ours = next(packets, None)
+                    elif reading.holds(frame):
+                        self._only_theirs(result, frame, row)
+                if row is None or number % _STEP == 0:
+                    yield result.packets
+        summary = session.files[0]
+        while ours is not None and rows.error is None:
+            self._only_ours(result, ours)
+            ours = next(packets, None)
+        result.error, result.error_offset = summary.error, summary.error_offset
+        # a capture that ends within a record is normal for us, and a fault for tshark
+        if rows.error is not None and not summary.truncated and summary.error is None:
+            result.tshark_error = rows.error
+        result.complete = summary.complete and result.tshark_error is None
+        yield result.packets
+
+    def _compare(self, result: FileResult, ours: Mapping[str, Value], row: Row) -> None:
+        result.packets += 1
+        met: Counter[str] = Counter()
+        for name, tally in self.fields.items():
+            mine, theirs = ours[name], value_of(name, row)
+            if mine == theirs:
+                if mine is not None:
+                    tally.equal += 1
+                    result.values += 1
+                continue
+            code = trap_of_value(name, ours, row)
+            if code is not None:
+                tally.skipped += 1
+                met[code] += 1
+            else:
+                result.values += 1
+                self._differs(result, _frame(ours), name, mine, theirs)
+        for code, values in met.items():
+            self._met(result, _frame(ours), code, values)
+
+    def _only_ours(self, result: FileResult, ours: Mapping[str, Value]) -> None:
+        """A frame that tshark does not call RoCE."""
+        self._lone(result, _frame(ours), trap_of_frame(ours), _frame(ours), None)
+
+    def _only_theirs(self, result: FileResult, frame: int, row: Row) -> None:
+        """A frame that we do not call RoCE. A row may be there for its port alone: then neither of the two does."""
+        if "infiniband" in layers_of(row["frame.protocols"]):
+            self._lone(result, frame, trap_of_row(row, frozenset(self._ports)), None, frame)
+
+    def _lone(self, result: FileResult, frame: int, code: str | None, ours: Value, theirs: Value) -> None:
+        if code is None:
+            result.values += 1
+            self._differs(result, frame, "frame", ours, theirs)
+        else:
+            self.fields["frame"].skipped += 1
+            self._met(result, frame, code, 1)
+
+    def _met(self, result: FileResult, frame: int, code: str, values: int) -> None:
+        tally = self.traps.setdefault(code, TrapTally(result.index, frame))
+        tally.packets += 1
+        tally.values += values
+
+    def _differs(self, result: FileResult, frame: int, name: str, ours: Value, theirs: Value) -> None:
+        tally = self.fields[name]
+        tally.different += 1
+        result.differences += 1
+        if tally.different <= self._most:
+            self.differences.append(Difference(result.index, frame, name, ours, theirs))
+
+
+def _packets(session: PacketSession) -> Iterator[dict[str, Value]]:
+    """Our packets, one by one, as plain values; None is absent."""
+    for block in session:
+        names = list(block.columns)
+        columns = [block[name].astype(object).where(block[name].notna(), None).tolist() for name in names]
+        for values in zip(*columns, strict=True):
+            yield dict(zip(names, values, strict=True))
+
+
+def _frame(ours: Mapping[str, Value]) -> int:
+    number = ours["frame"]
+    assert isinstance(number, int)
+    return number
+
+
+def _lacks_infiniband(complaint: str) -> bool:
+    """Whether tshark refused a capture for its link type, native InfiniBand."""
+    return "network type 247" in complaint
