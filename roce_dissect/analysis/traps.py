@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from roce_dissect.analysis.wireshark import FIELDS, TUNNEL_LAYERS, Row, Value, layers_of
+from roce_dissect.analysis.wireshark import FIELDS, Row, Value, is_tunnelled, layers_of
 from roce_dissect.spec.net import PORT_ROCE_V2
 
 __all__ = ["NEEDED", "TRAPS", "Trap", "trap_of_frame", "trap_of_row", "trap_of_value"]
@@ -58,23 +58,33 @@ TRAPS = _table(
     Trap("xrc", "tshark decodes no extended header of XRC.", _BOTH),
     Trap(
         "short_datagram",
-        "The UDP datagram has no room for BTH and ICRC; tshark shows a BTH made of what is there or follows it.",
+        "The UDP datagram has no room for BTH and ICRC; tshark reads a BTH from it all the same.",
         _HERE,
     ),
     Trap(
         "icrc_as_header",
-        "The datagram ends before the extended header that the opcode asks for; tshark reads the ICRC as its beginning.",
+        "The datagram ends before the extended header that its opcode asks for; tshark reads the ICRC for the header.",
         _HERE,
     ),
-    Trap("source_port", "tshark takes a packet for RoCE for its source port alone; RoCE is sent to its port.", _HERE),
-    Trap("icmp_quote", "tshark decodes the packet that an ICMP error quotes; it did not pass here as RoCE.", _HERE),
-    Trap("fragment", "tshark decodes the first fragment of a datagram as if it were the whole.", _HERE),
+    Trap(
+        "source_port", "tshark calls a packet RoCE for its source port alone; RoCE is told by its destination.", _HERE
+    ),
+    Trap(
+        "icmp_quote", "tshark decodes the packet that an ICMP error quotes; that one did not pass here itself.", _HERE
+    ),
+    Trap("fragment", "Of the first fragment of a datagram tshark takes the last four bytes for the ICRC.", _HERE),
+    Trap(
+        "cut_udp",
+        "The capture ends within the UDP header: tshark shows the part that is there, we show a header whole or not at "
+        "all.",
+        _HERE,
+    ),
     Trap("erspan_ip", "tshark does not decode an ERSPAN III payload without Ethernet header (frame type 2).", _HERE),
     Trap("erf_record", "Of an ERF record tshark shows time and lengths as the ERF header has them.", _HERE),
 )
 
 #: Our columns that the conditions look at.
-NEEDED = ("status", "opcode", "payload_len", "tunnel", "udp_sport", "udp_dport")
+NEEDED = ("status", "opcode", "payload_len", "tunnel", "udp_sport", "udp_dport", "udp_len")
 
 _INFINIBAND = frozenset(name for name, fields in FIELDS.items() if fields[0].startswith("infiniband."))
 _EXTENDED = frozenset({
@@ -111,8 +121,10 @@ def trap_of_value(name: str, ours: Mapping[str, Value], row: Row) -> str | None:
         return "erf_record" if "erf" in layers else None
     if "infiniband" not in layers and _lower_port(ours):
         # another dissector had the payload; where it found a tunnel in it, the network's fields are made up, too
-        made_up = ours["tunnel"] == "none" and not TUNNEL_LAYERS.isdisjoint(layers)
+        made_up = ours["tunnel"] == "none" and is_tunnelled(layers)
         return "lower_port" if made_up or name in _INFINIBAND else None
+    if name.startswith("udp_") and ours["status"] == "cut" and ours["udp_len"] is None:
+        return "cut_udp"
     if name not in _INFINIBAND or not row.get("infiniband.bth.opcode"):
         return None
     opcode = int(row["infiniband.bth.opcode"].partition("|")[0])
@@ -120,6 +132,8 @@ def trap_of_value(name: str, ours: Mapping[str, Value], row: Row) -> str | None:
     udp_length = int(udp_lengths.rpartition("|")[2]) if udp_lengths else 1 << 16
     if ours["opcode"] is None:
         return "short_datagram" if ours["status"] == "malformed" and udp_length < _SMALLEST_UDP else None
+    if name == "icrc" and _more_fragments(row):
+        return "fragment"
     return _of_opcode(name, opcode, ours, udp_length)
 
 
@@ -135,6 +149,12 @@ def _of_opcode(name: str, opcode: int, ours: Mapping[str, Value], udp_length: in
     if name in _EXTENDED and ours[name] is None and ours["payload_len"] == 0 and udp_length == _SMALLEST_UDP:
         return "icrc_as_header"
     return None
+
+
+def _more_fragments(row: Row) -> bool:
+    """Whether the innermost IP header, or any of IPv6, says that more of the datagram follows."""
+    flags = (row.get(name, "").rpartition("|")[2] for name in ("ip.flags.mf", "ipv6.fraghdr.more"))
+    return any(flag in ("1", "True") for flag in flags)
 
 
 def _lower_port(ours: Mapping[str, Value]) -> bool:
@@ -166,8 +186,6 @@ def trap_of_row(row: Row, ports: frozenset[int] = frozenset()) -> str | None:
     layers = layers_of(row["frame.protocols"])
     if "icmp" in layers or "icmpv6" in layers:
         return "icmp_quote"
-    if any(value in ("1", "True") for name in ("ip.flags.mf", "ipv6.fraghdr.more") for value in row[name].split("|")):
-        return "fragment"
     destination = row.get("udp.dstport", "").split("|")[-1]
     if destination and int(destination) not in ports | {PORT_ROCE_V2}:
         return "source_port"

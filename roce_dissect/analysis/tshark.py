@@ -34,8 +34,8 @@ MISSING = (
 _PREFERENCES = "ip.defragment: FALSE\nipv6.defragment: FALSE\n"
 #: What tries its luck on the payload of InfiniBand, under all names that it had.
 _HEURISTICS = (
-    "drbd_rdma", "eth_over_ib", "ethertype_infiniband", "fc_infiniband", "iser_ib_private", "iser_infiniband", "lnet_ib",
-    "lnet_ib_cm_private", "nvme_rdma", "nvme_rdma_cm_private", "rpcordma_ib_private", "rpcordma_infiniband",
+    "drbd_rdma", "eth_over_ib", "ethertype_infiniband", "fc_infiniband", "iser_ib_private", "iser_infiniband",
+    "lnet_ib", "lnet_ib_cm_private", "nvme_rdma", "nvme_rdma_cm_private", "rpcordma_ib_private", "rpcordma_infiniband",
     "rpcrdma_infiniband", "sdp_ib_private", "sdp_infiniband", "smb_direct_infiniband", "smcr_infiniband",
 )  # fmt: skip
 _READ_BYTES = 1 << 18
@@ -148,9 +148,7 @@ def _configuration() -> Iterator[dict[str, str]]:
     """Environment of a tshark with a configuration folder of its own."""
     with tempfile.TemporaryDirectory(prefix="roce-dissect-") as folder:
         Path(folder, "preferences").write_text(_PREFERENCES, encoding="ascii")
-        Path(folder, "heuristic_protos").write_text(
-            "".join(f"{name},0\n" for name in _HEURISTICS), encoding="ascii"
-        )
+        Path(folder, "heuristic_protos").write_text("".join(f"{name},0\n" for name in _HEURISTICS), encoding="ascii")
         yield os.environ | {"WIRESHARK_CONFIG_DIR": folder, "LC_ALL": "C"}
 
 
@@ -196,7 +194,7 @@ class Rows:
         self._poll_s = poll_s
         self._resources = contextlib.ExitStack()
         environment = self._resources.enter_context(_configuration())
-        self._stderr = cast(IO[bytes], self._resources.enter_context(tempfile.TemporaryFile()))
+        self._stderr = cast(IO[bytes], self._resources.enter_context(tempfile.TemporaryFile()))  # noqa: SIM115
         try:
             self._process = subprocess.Popen(
                 command,

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from roce_dissect.analysis.packet_sources import PacketSession
 from roce_dissect.analysis.traps import NEEDED, TRAPS, trap_of_frame, trap_of_row, trap_of_value
 from roce_dissect.analysis.tshark import Tshark
 from roce_dissect.analysis.tshark_feed import feed_for, infiniband_as_erf
-from roce_dissect.analysis.wireshark import Row, Value, comparable, layers_of, value_of
+from roce_dissect.analysis.wireshark import FIELDS, Row, Value, comparable, layers_of, values_of
 from roce_dissect.capture.reader import open_capture
 from roce_dissect.columns import PACKETS
 from roce_dissect.errors import CaptureError
@@ -63,7 +63,7 @@ class FileResult:
     index: int
     packets: int = 0
     values: int = 0
-    differences: int = 0
+    different: int = 0
     complete: bool = False
     error: str | None = None
     error_offset: int | None = None
@@ -104,6 +104,8 @@ class Verification:
 
     Attributes
     ----------
+    interrupted : bool
+        To be set by whoever stops reading before the end.
     files : list of FileResult
     fields : dict of str to FieldTally
         Columns that this tshark can be asked about.
@@ -124,12 +126,14 @@ class Verification:
         progress: Progress | None = None,
         poll_s: float | None = None,
     ) -> None:
+        self.interrupted = False
         self.tshark = tshark
         self.files: list[FileResult] = []
         compared, self.not_compared = comparable(tshark.fields)
         self.fields = {name: FieldTally() for name in compared}
         self.traps: dict[str, TrapTally] = {}
         self.differences: list[Difference] = []
+        self._names = tuple(self.fields)
         self._ports = ports
         self._most = most
         self._progress = progress
@@ -158,17 +162,22 @@ class Verification:
         return {
             "schema": 1,
             "tshark": self.tshark.version,
+            "interrupted": self.interrupted,
             "files": [asdict(one) for one in self.files],
             "packets": self.packets,
             "values": self.values,
-            "different_values": self.different,
+            "different": self.different,
             "fields": [
-                {"field": name, "wireshark": list(comparable(self.tshark.fields)[0][name]), **asdict(tally)}
-                for name, tally in self.fields.items()
+                {"field": name, "wireshark": list(FIELDS[name]), **asdict(tally)} for name, tally in self.fields.items()
             ],
             "not_compared": [{"field": name, "missing": list(lacks)} for name, lacks in self.not_compared.items()],
             "traps": [
-                {"trap": code, **asdict(tally), "sentence": TRAPS[code].sentence, "seen_with": list(TRAPS[code].seen_with)}
+                {
+                    "trap": code,
+                    **asdict(tally),
+                    "sentence": TRAPS[code].sentence,
+                    "seen_with": list(TRAPS[code].seen_with),
+                }
                 for code, tally in self.traps.items()
             ],
             "differences": [asdict(one) for one in self.differences],
@@ -237,8 +246,8 @@ class Verification:
     def _compare(self, result: FileResult, ours: Mapping[str, Value], row: Row) -> None:
         result.packets += 1
         met: Counter[str] = Counter()
-        for name, tally in self.fields.items():
-            mine, theirs = ours[name], value_of(name, row)
+        for (name, tally), theirs in zip(self.fields.items(), values_of(self._names, row), strict=True):
+            mine = ours[name]
             if mine == theirs:
                 if mine is not None:
                     tally.equal += 1
@@ -279,7 +288,7 @@ class Verification:
     def _differs(self, result: FileResult, frame: int, name: str, ours: Value, theirs: Value) -> None:
         tally = self.fields[name]
         tally.different += 1
-        result.differences += 1
+        result.different += 1
         if tally.different <= self._most:
             self.differences.append(Difference(result.index, frame, name, ours, theirs))
 

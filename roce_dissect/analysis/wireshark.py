@@ -16,12 +16,12 @@ __all__ = [
     "CONTROL_FIELDS",
     "FIELDS",
     "IDENTIFYING_FIELDS",
-    "TUNNEL_LAYERS",
     "Row",
     "Value",
     "comparable",
+    "is_tunnelled",
     "layers_of",
-    "value_of",
+    "values_of",
 ]
 
 #: A value on either side: addresses are text, all else integers; None: the packet has none.
@@ -63,7 +63,7 @@ _GRE = ("gre.proto", "gre.flags.checksum", "gre.flags.key", "gre.flags.sequence_
 CONTROL_FIELDS = (*IDENTIFYING_FIELDS, *_GRE, "udp.length", "ip.flags.mf", "ipv6.fraghdr.more", "infiniband.grh.sgid")
 
 #: What stands in ``frame.protocols`` for a tunnel other than IP in IP.
-TUNNEL_LAYERS = frozenset({"vxlan", "geneve", "gre", "mpls"})
+_TUNNEL_LAYERS = frozenset({"vxlan", "geneve", "gre", "mpls"})
 _NETWORKS = ("ip", "ipv6")
 _TRANSPARENT_BRIDGING = 0x6558
 _ADDRESSES = frozenset({"src", "dst", "outer_src", "outer_dst"})
@@ -101,46 +101,56 @@ def layers_of(protocols: str) -> tuple[str, ...]:
     return layers[: layers.index("infiniband") + 1] if "infiniband" in layers else layers
 
 
-def value_of(name: str, row: Row) -> Value:
-    """tshark's value of one of our columns.
+def is_tunnelled(layers: Sequence[str]) -> bool:
+    """Whether tshark found a packet within a packet."""
+    return any(layer in _TUNNEL_LAYERS for layer in layers) or sum(layer in _NETWORKS for layer in layers) > 1
+
+
+def values_of(names: tuple[str, ...], row: Row) -> list[Value]:
+    """tshark's values of our columns.
 
     Parameters
     ----------
-    name : str
-        A column of `FIELDS`.
+    names : tuple of str
+        Columns of `FIELDS`.
     row : Row
         What tshark printed of the frame; fields that were not asked for are missing.
 
     Returns
     -------
-    int, str or None
-        In our terms: ICRC as zlib gives it, addresses as `ipaddress` prints them, IPv4-mapped ones as IPv4. What
-        cannot be understood is returned as it was printed.
+    list of (int, str or None)
+        One for each column, in our terms: ICRC as zlib gives it, addresses as `ipaddress` prints them, IPv4-mapped ones
+        as IPv4. What cannot be understood is returned as it was printed.
     """
-    has_gid_header = bool(row.get("infiniband.grh.sgid"))
-    field, place = _place(name, row["frame.protocols"], has_gid_header)
+    places = _places(names, row["frame.protocols"], bool(row.get("infiniband.grh.sgid")))
+    return [_value(name, field, place, row) for name, field, place in places]
+
+
+def _value(name: str, field: str, place: int, row: Row) -> Value:
+    text = row.get(field, "")
+    if not text:
+        return None
     try:
         if name == "vni":
             return _network_identifier(row)
-        text = row.get(field, "")
-        if not text:
-            return None
         if "|" in text:
-            values = text.split("|")
-            if place >= len(values):
-                return None
-            text = values[place]
+            text = _nth(row, field, place)
         elif place > 0:
             return None
-        return _understood(name, field, text)
+        return _understood(name, field, text) if text else None
     except ValueError:
-        return row.get(field, "")
+        return text
 
 
-@lru_cache(maxsize=16384)
-def _place(name: str, protocols: str, has_gid_header: bool) -> tuple[str, int]:
-    """The field that holds a column in a packet with these headers, and which of its values; no field: ``("", 0)``."""
+@lru_cache(maxsize=1024)
+def _places(names: tuple[str, ...], protocols: str, has_gid_header: bool) -> tuple[tuple[str, str, int], ...]:
+    """(Column, field, which of its values) of a packet with these headers."""
     layers = layers_of(protocols)
+    return tuple((name, *_place(name, layers, has_gid_header)) for name in names)
+
+
+def _place(name: str, layers: Sequence[str], has_gid_header: bool) -> tuple[str, int]:
+    """The field that holds a column in a packet with these headers, and which of its values; no field: ``("", 0)``."""
     if name in _TAGS:
         return _tag(*_TAGS[name], layers)
     networks = [layer for layer in layers if layer in _NETWORKS]
@@ -152,10 +162,14 @@ def _place(name: str, protocols: str, has_gid_header: bool) -> tuple[str, int]:
     if name in _BY_NETWORK:
         network = "infiniband" if has_gid_header else networks[-1] if networks else ""
         return _BY_NETWORK[name].get(network, ""), 0 if has_gid_header else networks.count(network) - 1
+    if name == "vni":
+        return ("frame.protocols" if any(layer in _VNI for layer in layers) else ""), 0  # all of them say which
     field = FIELDS[name][0]
     header = field.partition(".")[0]
     if header in ("gre", "erspan"):  # not each of these headers has the field
         return field, -1
+    if header == "udp" and layers[-1] == "infiniband" and layers[-2:] != ("udp", "infiniband"):
+        return "", 0  # it is the tunnel's: within is RoCE v1
     return field, max(layers.count(header) - 1, 0)
 
 
@@ -188,9 +202,7 @@ def _network_identifier(row: Row) -> Value:
         keys += 1
         if int(_nth(row, "gre.proto", number), 0) == _TRANSPARENT_BRIDGING:
             # RFC 7637: a 24-bit VSID and a flow id, and no other option of GRE
-            plain = not (
-                _flag(row, "gre.flags.checksum", number) or _flag(row, "gre.flags.sequence_number", number)
-            )
+            plain = not (_flag(row, "gre.flags.checksum", number) or _flag(row, "gre.flags.sequence_number", number))
             found = key >> 8 if plain and key >> 20 else key
     return found
 

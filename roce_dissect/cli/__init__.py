@@ -19,6 +19,7 @@ COMMANDS = {
     "messages": "Print one line per message (verb), with status and latency.",
     "events": "Print one line per event: losses, resends and their causes, marks, set-up.",
     "packets": "Print one line per RoCE packet, with verdicts.",
+    "verify": "Compare the decoding with Wireshark's, field by field.",
     "plot": "Draw a connection's sequence numbers, or goodput over time.",
     "live": "Watch an interface: the tables of analyze, refreshed.",
 }
