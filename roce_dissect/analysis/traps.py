@@ -74,6 +74,24 @@ TRAPS = _table(
     ),
     Trap("fragment", "Of the first fragment of a datagram tshark takes the last four bytes for the ICRC.", _HERE),
     Trap(
+        "short_frame",
+        "The frame ends before the packet in it does; tshark takes the last four bytes that are there for the ICRC.",
+        _HERE,
+    ),
+    Trap(
+        "management",
+        "tshark takes whatever goes to QP 0 or 1 for a management datagram of 256 bytes, and reads the ICRC behind that.",
+        _HERE,
+    ),
+    Trap(
+        "contradicting_lengths",
+        "The lengths of IP, UDP and BTH contradict each other: what such a packet holds is a matter of opinion.",
+        _HERE,
+    ),
+    Trap(
+        "ip_length_zero", "Where IP says length 0 (segmentation offload) tshark shows the length of the frame.", _HERE
+    ),
+    Trap(
         "cut_udp",
         "The capture ends within the UDP header: tshark shows the part that is there, we show a header whole or not at "
         "all.",
@@ -84,7 +102,10 @@ TRAPS = _table(
 )
 
 #: Our columns that the conditions look at.
-NEEDED = ("status", "opcode", "payload_len", "tunnel", "udp_sport", "udp_dport", "udp_len")
+NEEDED = (
+    "status", "wire_len", "tunnel", "ip_len", "udp_sport", "udp_dport", "udp_len", "opcode", "dest_qp", "pad_count",
+    "payload_len", "payload_offset",
+)  # fmt: skip
 
 _INFINIBAND = frozenset(name for name, fields in FIELDS.items() if fields[0].startswith("infiniband."))
 _EXTENDED = frozenset({
@@ -97,6 +118,8 @@ _OF_THE_RECORD = frozenset({"time_ns", "wire_len", "cap_len"})
 _NAMED = frozenset({*range(0x15), 0x16, 0x17, *range(0x20, 0x2C), 0x64, 0x65})
 _FLUSH, _ATOMIC_WRITE = 0x1C, 0x1D
 _SMALLEST_UDP = 8 + 12 + 4  # UDP header, BTH, ICRC
+_ICRC_BYTES = 4
+_MANAGEMENT_BYTES = 256
 
 
 def trap_of_value(name: str, ours: Mapping[str, Value], row: Row) -> str | None:
@@ -123,32 +146,45 @@ def trap_of_value(name: str, ours: Mapping[str, Value], row: Row) -> str | None:
         # another dissector had the payload; where it found a tunnel in it, the network's fields are made up, too
         made_up = ours["tunnel"] == "none" and is_tunnelled(layers)
         return "lower_port" if made_up or name in _INFINIBAND else None
+    if name == "ip_len" and ours["ip_len"] == 0:
+        return "ip_length_zero"
     if name.startswith("udp_") and ours["status"] == "cut" and ours["udp_len"] is None:
         return "cut_udp"
-    if name not in _INFINIBAND or not row.get("infiniband.bth.opcode"):
+    if name not in _INFINIBAND:
+        return None
+    return _of_transport(name, ours, row) or ("contradicting_lengths" if ours["status"] == "malformed" else None)
+
+
+def _of_transport(name: str, ours: Mapping[str, Value], row: Row) -> str | None:
+    """The trap of a value behind UDP or GRH."""
+    if not row.get("infiniband.bth.opcode"):
         return None
     opcode = int(row["infiniband.bth.opcode"].partition("|")[0])
     udp_lengths = row.get("udp.length", "")
     udp_length = int(udp_lengths.rpartition("|")[2]) if udp_lengths else 1 << 16
     if ours["opcode"] is None:
         return "short_datagram" if ours["status"] == "malformed" and udp_length < _SMALLEST_UDP else None
-    if name == "icrc" and _more_fragments(row):
-        return "fragment"
-    return _of_opcode(name, opcode, ours, udp_length)
-
-
-def _of_opcode(name: str, opcode: int, ours: Mapping[str, Value], udp_length: int) -> str | None:
     if 0x40 <= opcode <= 0x5F and name in _BEHIND_BTH:
         return "dc_opcodes"
     if opcode in (_FLUSH, _ATOMIC_WRITE) and name in _BEHIND_BTH:
         return "flush"
     if 0xA0 <= opcode <= 0xBF and name in _EXTENDED:
         return "xrc"
-    if opcode not in _NAMED and name == "icrc":
-        return "unknown_opcode"
     if name in _EXTENDED and ours[name] is None and ours["payload_len"] == 0 and udp_length == _SMALLEST_UDP:
         return "icrc_as_header"
-    return None
+    return _of_icrc(opcode, ours, row) if name == "icrc" else None
+
+
+def _of_icrc(opcode: int, ours: Mapping[str, Value], row: Row) -> str | None:
+    if opcode not in _NAMED:
+        return "unknown_opcode"
+    if _more_fragments(row):
+        return "fragment"
+    if ours["dest_qp"] in (0, 1) and ours["payload_len"] != _MANAGEMENT_BYTES:
+        return "management"
+    parts = [ours[part] for part in ("payload_offset", "payload_len", "pad_count", "wire_len")]
+    offset, payload, pad, wire = (part if isinstance(part, int) else 0 for part in parts)
+    return "short_frame" if offset + payload + pad + _ICRC_BYTES > wire else None
 
 
 def _more_fragments(row: Row) -> bool:
@@ -170,7 +206,9 @@ def trap_of_frame(ours: Mapping[str, Value]) -> str | None:
     ours : mapping of str to value
         At least `NEEDED`.
     """
-    return "erspan_ip" if ours["tunnel"] == "erspan3" else None
+    if ours["tunnel"] == "erspan3":
+        return "erspan_ip"
+    return "contradicting_lengths" if ours["status"] == "malformed" else None
 
 
 def trap_of_row(row: Row, ports: frozenset[int] = frozenset()) -> str | None:

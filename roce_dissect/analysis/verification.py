@@ -237,8 +237,9 @@ class Verification:
             self._only_ours(result, ours)
             ours = next(packets, None)
         result.error, result.error_offset = summary.error, summary.error_offset
-        # a capture that ends within a record is normal for us, and a fault for tshark
-        if rows.error is not None and not summary.truncated and summary.error is None:
+        # that a capture ends within a record is normal for us, and a fault for tshark; so is where a broken one breaks
+        both_ended = ours is None and (summary.truncated or summary.error is not None)
+        if rows.error is not None and not both_ended:
             result.tshark_error = rows.error
         result.complete = summary.complete and result.tshark_error is None
         yield result.packets
