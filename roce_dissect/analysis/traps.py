@@ -80,7 +80,7 @@ TRAPS = _table(
     ),
     Trap(
         "management",
-        "tshark takes whatever goes to QP 0 or 1 for a management datagram of 256 bytes, and reads the ICRC behind that.",
+        "tshark takes whatever goes to QP 0 or 1 for a management datagram of 256 bytes, the ICRC behind those.",
         _HERE,
     ),
     Trap(
@@ -89,7 +89,9 @@ TRAPS = _table(
         _HERE,
     ),
     Trap(
-        "ip_length_zero", "Where IP says length 0 (segmentation offload) tshark shows the length of the frame.", _HERE
+        "ip_length_zero",
+        "IP says length 0, as segmentation offload does: tshark shows IPv4's from the frame, and nothing behind IPv6.",
+        _HERE,
     ),
     Trap(
         "cut_udp",
@@ -119,7 +121,6 @@ _NAMED = frozenset({*range(0x15), 0x16, 0x17, *range(0x20, 0x2C), 0x64, 0x65})
 _FLUSH, _ATOMIC_WRITE = 0x1C, 0x1D
 _SMALLEST_UDP = 8 + 12 + 4  # UDP header, BTH, ICRC
 _ICRC_BYTES = 4
-_MANAGEMENT_BYTES = 256
 
 
 def trap_of_value(name: str, ours: Mapping[str, Value], row: Row) -> str | None:
@@ -180,7 +181,7 @@ def _of_icrc(opcode: int, ours: Mapping[str, Value], row: Row) -> str | None:
         return "unknown_opcode"
     if _more_fragments(row):
         return "fragment"
-    if ours["dest_qp"] in (0, 1) and ours["payload_len"] != _MANAGEMENT_BYTES:
+    if ours["dest_qp"] in (0, 1):
         return "management"
     parts = [ours[part] for part in ("payload_offset", "payload_len", "pad_count", "wire_len")]
     offset, payload, pad, wire = (part if isinstance(part, int) else 0 for part in parts)
@@ -208,6 +209,8 @@ def trap_of_frame(ours: Mapping[str, Value]) -> str | None:
     """
     if ours["tunnel"] == "erspan3":
         return "erspan_ip"
+    if ours["ip_len"] == 0:
+        return "ip_length_zero"
     return "contradicting_lengths" if ours["status"] == "malformed" else None
 
 
