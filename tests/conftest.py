@@ -5,14 +5,15 @@ from __future__ import annotations
 import gzip
 import importlib.util
 import os
+import shutil
 from pathlib import Path
 
 import pytest
 
 
-def _forms():
+def _module(name, path):
     # Under --import-mode=importlib the folder of the tests is not on the import path.
-    spec = importlib.util.spec_from_file_location("roce_dissect_test_forms", Path(__file__).with_name("forms.py"))
+    spec = importlib.util.spec_from_file_location(name, path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -21,7 +22,13 @@ def _forms():
 @pytest.fixture(scope="session")
 def load_form():
     """``load_form(module_name, "compiled" | "interpreted")``: see `tests/forms.py`."""
-    return _forms().load
+    return _module("roce_dissect_test_forms", Path(__file__).with_name("forms.py")).load
+
+
+@pytest.fixture(scope="session")
+def frames():
+    """The module `tests/decode/frames.py`: frames by hand."""
+    return _module("decode_frames", Path(__file__).parent / "decode" / "frames.py")
 
 
 @pytest.fixture(scope="session")
@@ -58,3 +65,19 @@ def plain(tmp_path_factory):
 def fixed_seed(monkeypatch):
     """The hashes' seed is random, and with it where a host pair lies in its table: here it is always the same."""
     monkeypatch.setattr("secrets.randbits", lambda bits: 0x5EED)
+
+
+@pytest.fixture
+def fake_tshark(tmp_path, monkeypatch):
+    """``fake_tshark(script)``: a shell script is the only tshark on PATH; in it ``$real`` is the true one."""
+
+    def make(script):
+        folder = tmp_path / "bin"
+        folder.mkdir(exist_ok=True)
+        path = folder / "tshark"
+        path.write_text(f"#!/bin/sh\nreal={shutil.which('tshark')}\n{script}\n")
+        path.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
+        return path
+
+    return make

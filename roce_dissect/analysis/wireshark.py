@@ -128,17 +128,17 @@ def values_of(names: tuple[str, ...], row: Row) -> list[Value]:
 
 def _value(name: str, field: str, place: int, row: Row) -> Value:
     text = row.get(field, "")
-    if not text:
-        return None
     try:
         if name == "vni":
-            return _network_identifier(row)
+            return _network_identifier(row) if field else None
+        if not text:
+            return None
         if "|" in text:
             text = _nth(row, field, place)
         elif place > 0:
             return None
         return _understood(name, field, text) if text else None
-    except ValueError:
+    except (ValueError, OverflowError):
         return text
 
 
@@ -163,7 +163,7 @@ def _place(name: str, layers: Sequence[str], has_gid_header: bool) -> tuple[str,
         network = "infiniband" if has_gid_header else networks[-1] if networks else ""
         return _BY_NETWORK[name].get(network, ""), 0 if has_gid_header else networks.count(network) - 1
     if name == "vni":
-        return ("frame.protocols" if any(layer in _VNI for layer in layers) else ""), 0  # all of them say which
+        return next((_VNI[layer] for layer in reversed(layers) if layer in _VNI), ""), 0
     field = FIELDS[name][0]
     header = field.partition(".")[0]
     if header in ("gre", "erspan"):  # not each of these headers has the field
@@ -194,7 +194,8 @@ def _network_identifier(row: Row) -> Value:
         number = seen[layer]
         seen[layer] += 1
         if layer != "gre":
-            found = int(_nth(row, _VNI[layer], number), 0)
+            text = _nth(row, _VNI[layer], number)
+            found = int(text, 0) if text else found
             continue
         if not _flag(row, "gre.flags.key", number):
             continue

@@ -1,9 +1,6 @@
-"""What the tests of decode/ share: frames by hand, and a decoder for a few of them."""
+"""What the tests of decode/ share: batches of frames, and a decoder for a few of them."""
 
 from __future__ import annotations
-
-import importlib.util
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,15 +8,6 @@ import pytest
 from roce_dissect.capture.reader import Records
 from roce_dissect.columns import PACKETS
 from roce_dissect.decode.decoder import INTERNAL, Decoder
-
-
-@pytest.fixture(scope="session")
-def frames():
-    """The module `frames`."""
-    spec = importlib.util.spec_from_file_location("decode_frames", Path(__file__).with_name("frames.py"))
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 #: All columns that the kernel fills.
