@@ -171,7 +171,8 @@ def _of_transport(name: str, ours: Mapping[str, Value], row: Row) -> str | None:
         return "flush"
     if 0xA0 <= opcode <= 0xBF and name in _EXTENDED:
         return "xrc"
-    if name in _EXTENDED and ours[name] is None and ours["payload_len"] == 0 and udp_length == _SMALLEST_UDP:
+    read_twice = name == "icrc" or ours[name] is None
+    if name in _BEHIND_BTH and read_twice and ours["payload_len"] == 0 and udp_length == _SMALLEST_UDP:
         return "icrc_as_header"
     return _of_icrc(opcode, ours, row) if name == "icrc" else None
 
