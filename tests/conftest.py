@@ -67,6 +67,16 @@ def fixed_seed(monkeypatch):
     monkeypatch.setattr("secrets.randbits", lambda bits: 0x5EED)
 
 
+@pytest.fixture(scope="session")
+def tshark():
+    """The tshark that is installed."""
+    if shutil.which("tshark") is None:
+        pytest.skip("tshark is not installed")
+    from roce_dissect.analysis.tshark import find_tshark
+
+    return find_tshark()
+
+
 @pytest.fixture
 def fake_tshark(tmp_path, monkeypatch):
     """``fake_tshark(script)``: a shell script is the only tshark on PATH; in it ``$real`` is the true one."""

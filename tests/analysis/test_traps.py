@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import random
-import shutil
 from pathlib import Path
 
 import pytest
 
 from roce_dissect.analysis.traps import NEEDED, TRAPS, trap_of_frame, trap_of_row, trap_of_value
-from roce_dissect.analysis.tshark import find_tshark
 from roce_dissect.analysis.verification import Verification
 from roce_dissect.columns import PACKETS
-
-needs_tshark = pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed")
 
 
 def _of_opcode(opcode):
@@ -103,13 +99,12 @@ def test_each_trap_is_explained_in_the_documentation():
     assert [code for code in TRAPS if f"| `{code}` |" not in page] == []
 
 
-@needs_tshark
 @pytest.mark.parametrize("code", MET)
-def test_met(code, frames, tmp_path):
+def test_met(code, frames, tshark, tmp_path):
     make, columns = MET[code]
     path = tmp_path / "trap.pcap"
     path.write_bytes(make(frames))
-    verification = Verification(find_tshark())
+    verification = Verification(tshark)
     for _ in verification.read(str(path)):
         pass
     assert verification.differences == []

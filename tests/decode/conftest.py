@@ -9,7 +9,6 @@ from roce_dissect.capture.reader import Records
 from roce_dissect.columns import PACKETS
 from roce_dissect.decode.decoder import INTERNAL, Decoder
 
-
 #: All columns that the kernel fills.
 COLUMNS = (*(name for name, column in PACKETS.items() if column.field is not None), *INTERNAL)
 

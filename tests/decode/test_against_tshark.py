@@ -18,7 +18,6 @@ from pathlib import Path
 import pytest
 
 import roce_dissect as rd
-from roce_dissect.analysis.tshark import find_tshark
 from roce_dissect.analysis.verification import Verification
 
 pytestmark = pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed")
@@ -44,11 +43,6 @@ def compare(path, tshark):
     found = [(one.frame, one.column, one.ours, one.theirs) for one in verification.differences]
     assert len(found) == result.different
     return found, set(verification.traps), result.packets
-
-
-@pytest.fixture(scope="module")
-def tshark():
-    return find_tshark()
 
 
 @pytest.fixture(scope="module")
