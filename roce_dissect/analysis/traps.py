@@ -100,6 +100,11 @@ TRAPS = _table(
         _HERE,
     ),
     Trap("erspan_ip", "tshark does not decode an ERSPAN III payload without Ethernet header (frame type 2).", _HERE),
+    Trap(
+        "time_limits",
+        "A record without time is at 0 for us, and one after the year 2262 at its end: tshark shows none, or the whole.",
+        _HERE,
+    ),
     Trap("erf_record", "Of an ERF record tshark shows time and lengths as the ERF header has them.", _HERE),
 )
 
@@ -115,6 +120,7 @@ _EXTENDED = frozenset({
     "compare_data", "orig_data", "ee_context",
 })  # fmt: skip
 _BEHIND_BTH = _EXTENDED | {"icrc"}
+_LAST_TIME = (1 << 63) - 1
 _OF_THE_RECORD = frozenset({"time_ns", "wire_len", "cap_len"})
 #: Opcodes that tshark 4.0 names, without those of RD.
 _NAMED = frozenset({*range(0x15), 0x16, 0x17, *range(0x20, 0x2C), 0x64, 0x65})
@@ -141,6 +147,8 @@ def trap_of_value(name: str, ours: Mapping[str, Value], row: Row) -> str | None:
         A key of `TRAPS`; None: it can be asked, and one of the two is wrong.
     """
     layers = layers_of(row["frame.protocols"])
+    if name == "time_ns" and (ours[name] == _LAST_TIME or not row.get("frame.time_epoch")):
+        return "time_limits"
     if name in _OF_THE_RECORD:
         return "erf_record" if "erf" in layers else None
     if "infiniband" not in layers and _lower_port(ours):
@@ -171,15 +179,16 @@ def _of_transport(name: str, ours: Mapping[str, Value], row: Row) -> str | None:
         return "flush"
     if 0xA0 <= opcode <= 0xBF and name in _EXTENDED:
         return "xrc"
+    if name == "icrc" and opcode not in _NAMED:
+        return "unknown_opcode"
     read_twice = name == "icrc" or ours[name] is None
     if name in _BEHIND_BTH and read_twice and ours["payload_len"] == 0 and udp_length == _SMALLEST_UDP:
         return "icrc_as_header"
-    return _of_icrc(opcode, ours, row) if name == "icrc" else None
+    return _of_icrc(ours, row) if name == "icrc" else None
 
 
-def _of_icrc(opcode: int, ours: Mapping[str, Value], row: Row) -> str | None:
-    if opcode not in _NAMED:
-        return "unknown_opcode"
+def _of_icrc(ours: Mapping[str, Value], row: Row) -> str | None:
+    """The trap of an ICRC that tshark looks for elsewhere."""
     if _more_fragments(row):
         return "fragment"
     if ours["dest_qp"] in (0, 1):

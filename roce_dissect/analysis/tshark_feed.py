@@ -2,34 +2,47 @@
 
 from __future__ import annotations
 
+import contextlib
 import struct
 from collections.abc import Iterator
 
 from roce_dissect.capture.reader import NO_PACKET, open_capture
 from roce_dissect.capture.source import open_source
+from roce_dissect.errors import CaptureError
 from roce_dissect.spec.net import LINKTYPE_ERF, LINKTYPE_ETHERNET, LINKTYPE_INFINIBAND
 
 __all__ = ["feed_for", "infiniband_as_erf"]
 
+_LOOKED_AT = 10_000
 _PIECE_BYTES = 1 << 18
 _ERF_INFINIBAND = 21
 _ERF_VARYING_LENGTH = 4
 _NANOSECONDS = 9
 
 
-def feed_for(path: str, compression: str | None, reads_zstd: bool) -> Iterator[bytes] | None:
-    """The decompressed bytes of a capture that tshark cannot decompress; None where it can read the file.
+def feed_for(path: str, reads_zstd: bool) -> Iterator[bytes] | None:
+    """The bytes of a capture that tshark cannot read by itself; None where it can.
 
     Parameters
     ----------
     path : str
         The capture.
-    compression : str or None
-        As `roce_dissect.capture.reader.Capture` tells it.
     reads_zstd : bool
         Whether this tshark was built with zstd; gzip every one reads.
+
+    Raises
+    ------
+    CaptureError
+        The capture cannot be opened, or is none.
     """
-    return _decompressed(path) if compression == "zstd" and not reads_zstd else None
+    with open_capture(path) as capture:
+        with contextlib.suppress(CaptureError):  # comes again when it is read to its end
+            # interfaces of pcapng may be described late, but hardly ever later
+            while capture.frames < _LOOKED_AT and next(capture, None) is not None:
+                pass
+        if LINKTYPE_INFINIBAND in capture.link_types:
+            return infiniband_as_erf(path)
+        return _decompressed(path) if capture.compression == "zstd" and not reads_zstd else None
 
 
 def _decompressed(path: str) -> Iterator[bytes]:
@@ -45,8 +58,8 @@ def _decompressed(path: str) -> Iterator[bytes]:
 def infiniband_as_erf(path: str) -> Iterator[bytes]:
     """A capture as pcapng in which each frame of link type 247 (native InfiniBand) is an ERF record.
 
-    Wireshark up to 4.4 knows InfiniBand's headers but not this link type. The frame's bytes, number, time and lengths
-    stay the same.
+    Wireshark knows InfiniBand's headers but not this link type. The frames' bytes, numbers, times and lengths stay the
+    same, and frames of other link types what they are.
     """
     yield struct.pack("<IIIHHqI", 0x0A0D0D0A, 28, 0x1A2B3C4D, 1, 0, -1, 28)
     interfaces: dict[int, int] = {}

@@ -11,9 +11,8 @@ from typing import Any
 from roce_dissect.analysis.packet_sources import PacketSession
 from roce_dissect.analysis.traps import NEEDED, TRAPS, trap_of_frame, trap_of_row, trap_of_value
 from roce_dissect.analysis.tshark import Tshark
-from roce_dissect.analysis.tshark_feed import feed_for, infiniband_as_erf
+from roce_dissect.analysis.tshark_feed import feed_for
 from roce_dissect.analysis.wireshark import FIELDS, Row, Value, comparable, layers_of, values_of
-from roce_dissect.capture.reader import open_capture
 from roce_dissect.columns import PACKETS
 from roce_dissect.errors import CaptureError
 
@@ -198,18 +197,13 @@ class Verification:
         result = FileResult(path, len(self.files))
         self.files.append(result)
         try:
-            with open_capture(path) as capture:
-                compression = capture.compression
+            feed = feed_for(path, self.tshark.reads_zstd)
         except CaptureError as error:
             result.error, result.error_offset = error.reason, error.offset
             return
-        feed = feed_for(path, compression, self.tshark.reads_zstd)
-        yield from self._attempt(result, feed)
-        if result.tshark_error is not None and result.packets == 0 and _lacks_infiniband(result.tshark_error):
-            result.tshark_error = None
-            yield from self._attempt(result, infiniband_as_erf(path))
+        yield from self._in_step(result, feed)
 
-    def _attempt(self, result: FileResult, feed: Iterator[bytes] | None) -> Iterator[int]:
+    def _in_step(self, result: FileResult, feed: Iterator[bytes] | None) -> Iterator[int]:
         session = PacketSession(
             [result.path], self._columns, keep_going=True, progress=self._progress, ports=self._ports
         )
@@ -307,8 +301,3 @@ def _frame(ours: Mapping[str, Value]) -> int:
     number = ours["frame"]
     assert isinstance(number, int)
     return number
-
-
-def _lacks_infiniband(complaint: str) -> bool:
-    """Whether tshark refused a capture for its link type, native InfiniBand."""
-    return "network type 247" in complaint

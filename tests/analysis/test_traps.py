@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import struct
 from pathlib import Path
 
 import pytest
@@ -56,6 +57,16 @@ def _cut_udp(frames):
     return frames.pcap([frame[:40]], wire=[len(frame)])
 
 
+def _without_time(frames):
+    """A simple packet block, which has no time."""
+    frame = frames.v2(4, b"data")
+    padded = frame + bytes(-len(frame) % 4)
+    length = struct.pack("<I", 16 + len(padded))
+    section = struct.pack("<IIIHHqI", 0x0A0D0D0A, 28, 0x1A2B3C4D, 1, 0, -1, 28)
+    interface = struct.pack("<IIHHII", 1, 20, 1, 0, 0, 20)
+    return section + interface + struct.pack("<I", 3) + length + struct.pack("<I", len(frame)) + padded + length
+
+
 #: Trap -> what meets it: a function of the module `frames` giving a capture, and the columns that it spoils.
 MET = {
     "lower_port": (lambda frames: frames.pcap([frames.v2(4, b"data", sport=69)]), "opcode psn icrc"),
@@ -74,6 +85,7 @@ MET = {
     "ip_length_zero": (_length_zero, "ip_len"),
     "cut_udp": (_cut_udp, "udp_sport udp_dport"),
     "erspan_ip": (_erspan_ip, "frame"),
+    "time_limits": (_without_time, "time_ns"),
     "erf_record": (
         lambda frames: frames.pcap([frames.erf(frames.native(frames.packet(4, b"data")))], link_type=197),
         "time_ns wire_len cap_len",
@@ -123,7 +135,7 @@ PLAIN = {
     "udp_len": 40, "opcode": 4, "dest_qp": 17, "pad_count": 0, "payload_len": 16, "payload_offset": 54,
 }  # fmt: skip
 ROW = {"frame.protocols": "eth:ethertype:ip:udp:infiniband", "infiniband.bth.opcode": "4", "udp.length": "40",
-       "udp.dstport": "4791", "ip.flags.mf": "0"}  # fmt: skip
+       "udp.dstport": "4791", "ip.flags.mf": "0", "frame.time_epoch": "1.000000000"}  # fmt: skip
 
 
 def test_an_ordinary_packet_has_no_excuse():
@@ -157,6 +169,12 @@ def test_a_trap_excuses_nothing_else(name, change, row):
 
 def test_one_byte_too_short_is_a_trap():
     assert trap_of_value("icrc", dict.fromkeys(PACKETS) | PLAIN | {"wire_len": 73}, ROW) == "short_frame"
+
+
+def test_a_time_that_does_not_fit():
+    row = ROW | {"frame.time_epoch": "9223372036854.775813000"}
+    assert trap_of_value("time_ns", {**PLAIN, "time_ns": (1 << 63) - 1}, row) == "time_limits"
+    assert trap_of_value("time_ns", {**PLAIN, "time_ns": (1 << 63) - 2}, row) is None
 
 
 def test_what_is_sent_to_a_further_port():
