@@ -102,7 +102,7 @@ TRAPS = _table(
     Trap("erspan_ip", "tshark does not decode an ERSPAN III payload without Ethernet header (frame type 2).", _HERE),
     Trap(
         "time_limits",
-        "A record without time is at 0 for us, and one after the year 2262 at its end: tshark shows none, or the whole.",
+        "A record without time is at 0 for us, one after the year 2262 at its end: tshark shows none, or the whole.",
         _HERE,
     ),
     Trap("erf_record", "Of an ERF record tshark shows time and lengths as the ERF header has them.", _HERE),

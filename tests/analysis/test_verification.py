@@ -201,6 +201,26 @@ def test_an_unfinished_last_record(tshark, samples, plain, tmp_path):
     assert result.packets >= 50
 
 
+def test_what_tshark_sees_behind_the_fault_of_a_broken_file(tshark, samples, plain, tmp_path, fake_tshark):
+    """A tshark that reads on, here in the whole file: what we did not get to is no difference."""
+    path, _ = broken_off(plain, samples, tmp_path)
+    whole = plain(samples / VLAN)
+    other = f'for a; do shift; [ "$a" = "{path}" ] && a="{whole}"; set -- "$@" "$a"; done; exec "$real" "$@"'
+    result = verified(faked(tshark, fake_tshark, other), path)
+    assert (result.different, result.files[0].tshark_error) == (0, None)
+    assert result.packets == sum(frame <= 30 for frame in shown_frames(samples / VLAN))
+
+
+@pytest.mark.parametrize(("cut", "error"), [(10, None), (None, "cut short")])
+def test_a_complaint_at_the_end(tshark, samples, plain, tmp_path, fake_tshark, cut, error):
+    """That the last record is unfinished is normal, whatever tshark thinks of it; of a whole file it is a fault."""
+    path = tmp_path / "growing.pcap"
+    path.write_bytes(plain(samples / VLAN).read_bytes()[: None if cut is None else -cut])
+    result = verified(faked(tshark, fake_tshark, '"$real" "$@"; echo "tshark: cut short" >&2; exit 2'), path)
+    assert (result.files[0].tshark_error, result.files[0].complete) == (error, error is None)
+    assert result.different == 0
+
+
 def test_a_tshark_that_breaks_off(tshark, samples, fake_tshark):
     """What it did not get to is no difference."""
     script = '"$real" "$@" | head -n 20; echo "tshark: out of memory" >&2; exit 1'

@@ -16,7 +16,7 @@ NAMES = ("analyze", "connections", "messages", "events", "packets")
 HEAVY = ("pandas", "numpy", "scapy", "matplotlib", "pyarrow", "rich")
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["-h"], *([name, "--help"] for name in NAMES)])
+@pytest.mark.parametrize("arguments", [["--help"], ["-h"], *([name, "--help"] for name in (*NAMES, "verify"))])
 def test_help_loads_nothing_heavy(arguments):
     code = (
         "import sys; from roce_dissect.cli import main; status = main(sys.argv[1:]);"
@@ -29,7 +29,7 @@ def test_help_loads_nothing_heavy(arguments):
 
 def test_help_lists_every_command_with_its_own_first_line(call):
     listed = call("--help").out
-    for name in (*NAMES, "plot", "live"):
+    for name in (*NAMES, "verify", "plot", "live"):
         assert name in listed
         assert call(name, "--help").status == 0
 
