@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -208,8 +207,7 @@ class Verification:
             [result.path], self._columns, keep_going=True, progress=self._progress, ports=self._ports
         )
         reading = _Reading(result, session)
-        rows = self.tshark.rows(result.path, ports=self._ports, feed=feed, poll_s=self._poll_s)
-        with closing(rows):
+        with self.tshark.rows(result.path, ports=self._ports, feed=feed, poll_s=self._poll_s) as rows:
             packets = _packets(session)
             ours = next(packets, None)
             for number, row in enumerate(rows, 1):

@@ -56,7 +56,11 @@ def _verdict(result: Verification) -> str:
         return f"{begin}{several}no packet compared: {tool} finds no RoCE, nor do we"
     skipped = sum(tally.skipped for tally in result.fields.values())
     fields = sum(1 for tally in result.fields.values() if tally.equal or tally.different)
-    agreement = f"{count(result.different)} differ from" if result.different else "all equal to"
+    agreement = (
+        f"{count(result.different)} differ{'s' if result.different == 1 else ''} from"
+        if result.different
+        else "all equal to"
+    )
     traps = f"; {count(skipped)} more skipped, see the traps" if skipped else ""
     figures = f"{plural(result.packets, 'packet')}, {plural(result.values, 'value')} of {plural(fields, 'field')}"
     return f"{begin}{several}{figures}: {agreement} {tool}{traps}"

@@ -119,7 +119,7 @@ def test_a_frame_that_only_tshark_sees(tshark, samples, fake_tshark, place):
     assert result.packets == 58
 
 
-@pytest.mark.parametrize("snap", range(34, 120, 3))
+@pytest.mark.parametrize("snap", [38, 41, 42, 44, 45, 46, 50, 57, 58, 61, 62, 74, 100])
 def test_sliced_anywhere(tshark, samples, frames, tmp_path, snap):
     path = tmp_path / "sliced.pcap"
     path.write_bytes(frames.sliced(gzip.decompress((samples / VLAN).read_bytes()), snap))

@@ -212,6 +212,22 @@ def test_json(call, samples, frames, tmp_path):
 
 
 @needs_tshark
+def test_json_of_differences(call, samples, fake_tshark):
+    fake_tshark(
+        'case "$1" in --version|-G) exec "$real" "$@";; esac\n"$real" "$@" | sed "/^20\\t/s/\\t65535\\t/\\t65534\\t/; '
+        + LIAR.partition('sed "')[2]
+    )
+    done = call("verify", "--format", "json", "--differences", "1", samples / VLAN)
+    assert done.status == 1
+    told = json.loads(done.out)
+    assert told["different"] == 59
+    kept = {one["column"]: one for one in told["differences"]}
+    assert set(kept) == {"src", "dst", "p_key"}
+    assert kept["p_key"] == {"file": 0, "frame": 20, "column": "p_key", "ours": 0xFFFF, "theirs": 0xFFFE}
+    assert (kept["src"]["ours"], kept["src"]["theirs"]) == ("192.168.101.2", "192.168.101.3")
+
+
+@needs_tshark
 @pytest.mark.parametrize("form", ["text", "json"])
 def test_full_disk_and_closed_pipe(samples, form):
     command = [sys.executable, "-m", "roce_dissect", "verify", "--format", form, str(samples / VLAN)]
