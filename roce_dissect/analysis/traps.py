@@ -44,8 +44,8 @@ _HERE = ("4.0.17",)
 TRAPS = _table(
     Trap(
         "lower_port",
-        "tshark tries the dissector of the lower port first, so a source port of another protocol (69 is TFTP) hides "
-        "the InfiniBand headers.",
+        "tshark tries the dissector of the lower port first, so the port of another protocol (69 is TFTP) hides the "
+        "InfiniBand headers.",
         _BOTH,
     ),
     Trap(
@@ -66,9 +66,7 @@ TRAPS = _table(
         "The datagram ends before the extended header that its opcode asks for; tshark reads the ICRC for the header.",
         _HERE,
     ),
-    Trap(
-        "source_port", "tshark calls a packet RoCE for its source port alone; RoCE is told by its destination.", _HERE
-    ),
+    Trap("source_port", "tshark calls a packet RoCE for its source port alone; we do where its ICRC is right.", _HERE),
     Trap(
         "icmp_quote", "tshark decodes the packet that an ICMP error quotes; that one did not pass here itself.", _HERE
     ),
@@ -206,7 +204,9 @@ def _more_fragments(row: Row) -> bool:
 
 def _lower_port(ours: Mapping[str, Value]) -> bool:
     source, destination = ours["udp_sport"], ours["udp_dport"]
-    return isinstance(source, int) and isinstance(destination, int) and source < destination
+    if not isinstance(source, int) or not isinstance(destination, int):
+        return False
+    return source < destination or destination < source == PORT_ROCE_V2
 
 
 def trap_of_frame(ours: Mapping[str, Value]) -> str | None:

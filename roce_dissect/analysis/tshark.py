@@ -97,8 +97,8 @@ class Tshark:
 
 
 def _filter(ports: Sequence[int]) -> str:
-    """What tshark calls InfiniBand, and what it might have: destination ports that another protocol took away."""
-    return " || ".join(["infiniband", *(f"udp.dstport == {port}" for port in (PORT_ROCE_V2, *ports))])
+    """What tshark calls InfiniBand, and what it might have: packets that the other port's protocol took away."""
+    return " || ".join(["infiniband", *(f"udp.port == {port}" for port in (PORT_ROCE_V2, *ports))])
 
 
 def find_tshark() -> Tshark:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ from roce_dissect.analysis.tshark import Tshark
 from roce_dissect.analysis.tshark_feed import feed_for
 from roce_dissect.analysis.wireshark import FIELDS, Row, Value, comparable, layers_of, values_of
 from roce_dissect.columns import PACKETS
+from roce_dissect.decode.options import DEFAULT_OPTIONS, ReadOptions
 from roce_dissect.errors import CaptureError
 
 __all__ = ["Difference", "FieldTally", "FileResult", "TrapTally", "Verification"]
@@ -91,8 +92,8 @@ class Verification:
     ----------
     tshark : Tshark
         As `find_tshark` gives it.
-    ports : sequence of int
-        UDP destination ports of RoCE v2 beside 4791.
+    options : ReadOptions
+        How to read.
     most : int
         Differences to keep for each column; all are counted.
     progress : callable, optional
@@ -119,7 +120,7 @@ class Verification:
         self,
         tshark: Tshark,
         *,
-        ports: Sequence[int] = (),
+        options: ReadOptions = DEFAULT_OPTIONS,
         most: int = 10,
         progress: Progress | None = None,
         poll_s: float | None = None,
@@ -132,7 +133,7 @@ class Verification:
         self.traps: dict[str, TrapTally] = {}
         self.differences: list[Difference] = []
         self._names = tuple(self.fields)
-        self._ports = ports
+        self._options = options
         self._most = most
         self._progress = progress
         self._poll_s = poll_s
@@ -204,10 +205,10 @@ class Verification:
 
     def _in_step(self, result: FileResult, feed: Iterator[bytes] | None) -> Iterator[int]:
         session = PacketSession(
-            [result.path], self._columns, keep_going=True, progress=self._progress, ports=self._ports
+            [result.path], self._columns, keep_going=True, progress=self._progress, options=self._options
         )
         reading = _Reading(result, session)
-        with self.tshark.rows(result.path, ports=self._ports, feed=feed, poll_s=self._poll_s) as rows:
+        with self.tshark.rows(result.path, ports=self._options.ports, feed=feed, poll_s=self._poll_s) as rows:
             packets = _packets(session)
             ours = next(packets, None)
             for number, row in enumerate(rows, 1):
@@ -263,7 +264,7 @@ class Verification:
     def _only_theirs(self, result: FileResult, frame: int, row: Row) -> None:
         """A frame that we do not call RoCE. A row may be there for its port alone: then neither of the two does."""
         if "infiniband" in layers_of(row["frame.protocols"]):
-            self._lone(result, frame, trap_of_row(row, frozenset(self._ports)), None, frame)
+            self._lone(result, frame, trap_of_row(row, frozenset(self._options.ports)), None, frame)
 
     def _lone(self, result: FileResult, frame: int, code: str | None, ours: Value, theirs: Value) -> None:
         if code is None:

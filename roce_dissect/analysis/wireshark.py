@@ -28,8 +28,8 @@ __all__ = [
 Value = int | str | None
 
 _BY_NETWORK = {
-    "src": {"ip": "ip.src", "ipv6": "ipv6.src", "infiniband": "infiniband.grh.sgid"},
-    "dst": {"ip": "ip.dst", "ipv6": "ipv6.dst", "infiniband": "infiniband.grh.dgid"},
+    "src": {"ip": "ip.src", "ipv6": "ipv6.src", "infiniband": "infiniband.grh.sgid", "": "infiniband.lrh.slid"},
+    "dst": {"ip": "ip.dst", "ipv6": "ipv6.dst", "infiniband": "infiniband.grh.dgid", "": "infiniband.lrh.dlid"},
     "dscp": {"ip": "ip.dsfield.dscp", "ipv6": "ipv6.tclass.dscp", "infiniband": "infiniband.grh.tclass"},
     "ecn": {"ip": "ip.dsfield.ecn", "ipv6": "ipv6.tclass.ecn", "infiniband": "infiniband.grh.tclass"},
     "ttl": {"ip": "ip.ttl", "ipv6": "ipv6.hlim", "infiniband": "infiniband.grh.hoplmt"},
@@ -161,7 +161,7 @@ def _place(name: str, layers: Sequence[str], has_gid_header: bool) -> tuple[str,
         return _OUTER[name][networks[0]], 0
     if name in _BY_NETWORK:
         network = "infiniband" if has_gid_header else networks[-1] if networks else ""
-        return _BY_NETWORK[name].get(network, ""), 0 if has_gid_header else networks.count(network) - 1
+        return _BY_NETWORK[name].get(network, ""), 0 if has_gid_header else max(networks.count(network) - 1, 0)
     if name == "vni":
         return next((_VNI[layer] for layer in reversed(layers) if layer in _VNI), ""), 0
     field = FIELDS[name][0]
@@ -220,7 +220,7 @@ def _flag(row: Row, field: str, number: int) -> bool:
 def _understood(name: str, field: str, text: str) -> int | str:
     """A printed value in our terms."""
     if name in _ADDRESSES:
-        return _address(text)
+        return f"LID {int(text, 0)}" if field in ("infiniband.lrh.slid", "infiniband.lrh.dlid") else _address(text)
     if name in _COLON_BYTES:
         return int(text.replace(":", ""), 16)
     if name == "time_ns":

@@ -10,12 +10,12 @@ from roce_dissect.cli.common import (
     FINE,
     INTERRUPTED,
     POLL_S,
-    PORT_OPTION,
     UNREADABLE,
     Interrupt,
     complain,
     report_files,
 )
+from roce_dissect.cli.options import reading_options
 from roce_dissect.cli.reading import readable_once
 from roce_dissect.errors import ArgumentError, CaptureError
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from roce_dissect.analysis.verification import Verification
+    from roce_dissect.decode.options import ReadOptions
 
 __all__ = ["DIFFERENT", "command"]
 
@@ -42,8 +43,8 @@ DIFFERENT = 1
     metavar="N",
     help="Show at most N differences of each field; all are counted.",
 )
-@PORT_OPTION
-def command(files: tuple[str, ...], form: str, most: int, ports: tuple[int, ...]) -> int:
+@reading_options
+def command(files: tuple[str, ...], form: str, most: int, options: ReadOptions) -> int:
     """Compare the decoding with Wireshark's, field by field.
 
     Runs tshark on each FILE and holds every value that it shows of a RoCE packet against ours. What tshark is known to
@@ -62,7 +63,7 @@ def command(files: tuple[str, ...], form: str, most: int, ports: tuple[int, ...]
     from roce_dissect.cli.progress import ReadingBar
 
     with Interrupt() as interrupt, ReadingBar() as bar:
-        result = Verification(tshark, ports=ports, most=most, progress=bar, poll_s=POLL_S)
+        result = Verification(tshark, options=options, most=most, progress=bar, poll_s=POLL_S)
         try:
             _read(result, files, interrupt)
         except KeyboardInterrupt:

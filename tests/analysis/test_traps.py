@@ -177,6 +177,22 @@ def test_a_time_that_does_not_fit():
     assert trap_of_value("time_ns", {**PLAIN, "time_ns": (1 << 63) - 2}, row) is None
 
 
+@pytest.mark.parametrize("protocol", ["icmp", "icmpv6"])
+def test_errors_quote(protocol):
+    assert trap_of_row(ROW | {"frame.protocols": f"eth:ethertype:ip:{protocol}:ip:udp:infiniband"}) == "icmp_quote"
+
+
+@pytest.mark.parametrize(
+    ("source", "destination", "code"),
+    [(69, 4791, "lower_port"), (50000, 4791, None), (4791, 53, "lower_port"), (4791, 4791, None)],
+)
+def test_lower_ports(source, destination, code):
+    """Of a packet that is no InfiniBand to tshark."""
+    row = ROW | {"frame.protocols": "eth:ethertype:ip:udp:other", "infiniband.bth.opcode": ""}
+    ours = dict.fromkeys(PACKETS) | PLAIN | {"udp_sport": source, "udp_dport": destination}
+    assert trap_of_value("psn", ours, row) == code
+
+
 def test_what_is_sent_to_a_further_port():
     row = ROW | {"udp.dstport": "4792"}
     assert trap_of_row(row) == "source_port"

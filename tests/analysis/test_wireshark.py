@@ -126,6 +126,17 @@ def test_gid_header():
     assert value("udp_sport", inside, **tunnel) is None  # it is the tunnel's
 
 
+def test_local_identifiers():
+    """Native InfiniBand without GRH."""
+    fields = {"infiniband__lrh__slid": "18", "infiniband__lrh__dlid": "0x0034"}
+    assert value("src", "erf:infiniband", **fields) == "LID 18"
+    assert value("dst", "erf:infiniband", **fields) == "LID 52"
+    assert value("slid", "erf:infiniband", **fields) == 18
+    gid = fields | {"infiniband__grh__sgid": "fd00::1"}
+    assert value("src", "erf:infiniband", **gid) == "fd00::1"
+    assert value("ttl", "erf:infiniband", **fields) is None
+
+
 @pytest.mark.parametrize(
     ("protocols", "fields", "expected"),
     [
