@@ -248,12 +248,14 @@ def test_ctrl_c_prints_what_was_compared(samples, fake_tshark, tmp_path):
         f'"$real" "$@" | head -n 7; echo $$ > {tmp_path}/pid; exec sleep 60'
     )
     command = [sys.executable, "-m", "roce_dissect", "verify", str(samples / VLAN)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
     deadline = time.monotonic() + 60
     while not (tmp_path / "pid").exists() and time.monotonic() < deadline:
         time.sleep(0.05)
     time.sleep(1)
-    process.send_signal(signal.SIGINT)
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to tshark, too, if it were in the group
     out, err = process.communicate(timeout=60)
     assert (process.returncode, err) == (130, "")
     assert out.startswith("interrupted: 7 packets, ")
