@@ -37,7 +37,7 @@ def native(frames, tmp_path):
 
 
 def mixed(frames):
-    """pcapng: Ethernet, native InfiniBand, a custom block, Ethernet."""
+    """pcapng: Ethernet, native InfiniBand of an interface that is described late, a custom block, Ethernet."""
 
     def block(kind, body):
         return struct.pack("<II", kind, 12 + len(body)) + body + struct.pack("<I", 12 + len(body))
@@ -47,9 +47,9 @@ def mixed(frames):
         return block(6, head + frame + bytes(-len(frame) % 4))
 
     out = block(0x0A0D0D0A, struct.pack("<IHHq", 0x1A2B3C4D, 1, 0, -1))
-    out += block(1, struct.pack("<HHI", 1, 0, 0)) + block(1, struct.pack("<HHI", 247, 0, 0))
+    out += block(1, struct.pack("<HHI", 1, 0, 0)) + packet(0, 5, frames.v2(4, b"data", psn=1))
     native = frames.native(frames.packet(4, b"data", psn=2))
-    out += packet(0, 5, frames.v2(4, b"data", psn=1)) + packet(1, 6, native)
+    out += block(1, struct.pack("<HHI", 247, 0, 0)) + packet(1, 6, native)
     return out + block(0xBAD, struct.pack("<I", 1)) + packet(0, 7, frames.v2(4, b"data", psn=4))
 
 
