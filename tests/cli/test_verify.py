@@ -74,6 +74,14 @@ def test_no_difference_is_shown_and_all_are_counted(call, samples, fake_tshark):
 
 
 @needs_tshark
+def test_a_file_that_cannot_be_read_outweighs_differences(call, samples, fake_tshark, tmp_path):
+    fake_tshark('case "$1" in --version|-G) exec "$real" "$@";; esac\n' + LIAR)
+    done = call("verify", samples / VLAN, tmp_path / "missing")
+    assert (done.status, len(done.err)) == (2, 1)
+    assert "58 differ from" in done.out.splitlines()[0]
+
+
+@needs_tshark
 def test_traps_in_the_lab(call, softroce, tshark):
     """A capture of what is no RoCE at all on port 4791: everything that tshark gets wrong is named."""
     path = softroce / "neg_udp4791_not_roce.client.pcap.gz"
@@ -247,7 +255,7 @@ def test_ctrl_c_prints_what_was_compared(samples, fake_tshark, tmp_path):
         'case "$1" in --version|-G) exec "$real" "$@";; esac\n'
         f'"$real" "$@" | head -n 7; echo $$ > {tmp_path}/pid; exec sleep 60'
     )
-    command = [sys.executable, "-m", "roce_dissect", "verify", str(samples / VLAN)]
+    command = [sys.executable, "-m", "roce_dissect", "verify", str(samples / VLAN), "not read any more"]
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     )
