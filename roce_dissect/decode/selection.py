@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -17,18 +17,30 @@ from roce_dissect.decode.addresses import HostSet, parse_network
 from roce_dissect.decode.expression import Expression
 from roce_dissect.decode.time_range import TimeRange, parse_time_range
 from roce_dissect.errors import ArgumentError
-from roce_dissect.spec.headers import HAS_BTH, HAS_DETH
+from roce_dissect.spec.headers import HAS_BTH, HAS_DETH, HAS_VNI
 
 if TYPE_CHECKING:
     from roce_dissect.decode.cm import Message
     from roce_dissect.decode.hosts import HostTable
 
-__all__ = ["Chooser", "Ends", "Selection"]
+__all__ = ["Chooser", "Ends", "Selection", "Way"]
 
 _MOST_QP = (1 << 24) - 1
+_OF_A_WAY = ("src", "dst", "dest_qp", "time_ns", "present", "vni")
 #: A file is read no further when so many frames in a row lie behind the wanted time by more than so long: capturing
 #: hosts write frames of several queues out of order, but not by a second.
 _FRAMES_BEHIND, _BEHIND_NS = 1000, 1_000_000_000
+
+
+class Way(NamedTuple):
+    """Where packets of a stream go to: addresses, VNI (-1: none) and QP, between two times in ns."""
+
+    src: str
+    dst: str
+    vni: int
+    dest_qp: int
+    first_time_ns: int
+    last_time_ns: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +49,13 @@ class Ends:
 
     Attributes
     ----------
-    ways : tuple of (str, str, int, int, int)
-        Source and destination address, destination QP, first and last time in ns, of streams that come from one of
-        the QPs.
+    ways : tuple of Way
+        Of the streams that come from one of the QPs.
     frames : tuple of int
         Keys of the frames that set their connections up and took them down.
     """
 
-    ways: tuple[tuple[str, str, int, int, int], ...] = ()
+    ways: tuple[Way, ...] = ()
     frames: tuple[int, ...] = ()
 
 
@@ -92,6 +103,7 @@ class Selection:
             _demand_integer(qp, "qp", 0, _MOST_QP)
         if self.count is not None:
             _demand_integer(self.count, "count", 1, None)
+        put(self, "qps", tuple(map(int, self.qps)))
         put(self, "expression", None if self.filter is None else Expression(_text(self.filter, "filter")))
         put(self, "time_range", None if self.time is None else parse_time_range(_text(self.time, "time")))
 
@@ -108,7 +120,7 @@ class Selection:
         if self.hosts:
             needed += ["src", "dst"]
         if self.qps:
-            needed += ["src", "dst", "dest_qp", "src_qp", "present", "frame_key"]
+            needed += [*_OF_A_WAY, "src_qp", "frame_key"]
         return tuple(dict.fromkeys((*needed, "time_ns")))
 
     @property
@@ -165,10 +177,10 @@ class Chooser:
         self._named_hosts = HostSet(parse_network(text, "host") for text in selection.hosts)
         ends = selection.ends or Ends()
         self._ways = [
-            (HostSet([parse_network(source, "src")]), HostSet([parse_network(destination, "dst")]), qp, first, last)
-            for source, destination, qp, first, last in ends.ways
+            (way, HostSet([parse_network(way.src, "src")]), HostSet([parse_network(way.dst, "dst")]))
+            for way in ends.ways
         ]
-        self._way_qps = np.unique(np.array([way[2] for way in self._ways], np.uint32))
+        self._way_qps = np.unique(np.array([way.dest_qp for way in ends.ways], np.uint32))
         self._frames = np.array(sorted(ends.frames), np.int64)
 
     # -- what need not be read -----------------------------------------------------------------------------------------
@@ -258,8 +270,11 @@ class Chooser:
     def _on_their_ways(self, columns: Mapping[str, np.ndarray]) -> np.ndarray:
         """Packets from one of the QPs, by where they go to."""
         mask = np.zeros(len(columns["src"]), bool)
-        for source, destination, qp, first, last in self._ways:
-            some = (columns["dest_qp"] == qp) & (columns["time_ns"] >= first) & (columns["time_ns"] <= last)
+        times = columns["time_ns"]
+        vni = np.where(columns["present"] & np.uint32(HAS_VNI), columns["vni"].astype(np.int64), -1)
+        for way, source, destination in self._ways:
+            some = (columns["dest_qp"] == way.dest_qp) & (vni == way.vni)
+            some &= (times >= way.first_time_ns) & (times <= way.last_time_ns)
             if some.any():
                 some &= source.of(columns["src"], self._hosts) & destination.of(columns["dst"], self._hosts)
                 mask |= some
@@ -329,9 +344,6 @@ class Chooser:
             "left_out_packets": self.left_out,
             "limited": self.limited,
         }
-
-
-_OF_A_WAY = ("src", "dst", "dest_qp", "time_ns")
 
 
 def _listed(values: Any, what: str) -> tuple[Any, ...]:
