@@ -512,9 +512,7 @@ class Session:
         names = FLOW_COLUMNS + (KEY_COLUMNS if messages else ())
 
         def blocks(options: ReadOptions) -> Blocks:
-            return Blocks(
-                self._paths, names, keep_going=keep_going, progress=progress, poll_s=poll_s, options=options
-            )
+            return Blocks(self._paths, names, keep_going=keep_going, progress=progress, poll_s=poll_s, options=options)
 
         self._open = blocks
         self._blocks = blocks(options)

@@ -9,11 +9,12 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Callable, Sequence
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import numpy as np
 import pandas as pd
 
+from roce_dissect.analysis.records import table_records
 from roce_dissect.decode.blocks import Blocks
 from roce_dissect.decode.options import ReadOptions
 from roce_dissect.decode.selection import Ends, Way
@@ -66,12 +67,10 @@ def _ways_from(streams: pd.DataFrame, qps: Sequence[int]) -> tuple[Way, ...]:
     """Streams that come from one of the QPs, as `Ends.ways`."""
     from_qps = streams["src_qp"].isin(list(qps)).to_numpy(bool)
     some = streams[from_qps & (streams["transport"] != "UD").to_numpy(bool)]  # a datagram names its source itself
-    values = (some[name].fillna(-1).tolist() if name == "vni" else some[name].tolist() for name in Way._fields)
-    return tuple(Way(*map(_plain, row)) for row in zip(*values, strict=True))
-
-
-def _plain(value: Any) -> Any:
-    return value if isinstance(value, str) else int(value)
+    return tuple(
+        Way(**{name: -1 if value is None else value for name, value in row.items()})
+        for row in table_records(some[list(Way._fields)])
+    )
 
 
 def _set_up_frames(flows: FlowTable, qps: Sequence[int]) -> tuple[int, ...]:

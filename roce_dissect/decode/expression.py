@@ -205,7 +205,11 @@ class Expression:
     def _binary(self, node: ast.BinOp) -> Number | Truth:
         word = _ARITHMETIC.get(type(node.op))
         if word is None:
-            told = "/ gives fractions: // divides integers" if isinstance(node.op, ast.Div) else "there is no such operator"
+            told = (
+                "/ gives fractions: // divides integers"
+                if isinstance(node.op, ast.Div)
+                else "there is no such operator"
+            )
             raise ArgumentError(f"{told}, in {ast.unparse(node)!r:.60}")
         if word in "&|":
             left, right = self._value(node.left), self._value(node.right)

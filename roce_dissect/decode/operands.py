@@ -220,7 +220,9 @@ def compare(word: str, left: Number, right: Number) -> Truth:
         # in the type that the left side has: its bounds hold the constant, and so does its type
         return where_there(lambda batch: relation(values := left.evaluate(batch), values.dtype.type(right.low)), left)
     if left.is_constant and not right.is_constant:
-        return where_there(lambda batch: relation((values := right.evaluate(batch)).dtype.type(left.low), values), right)
+        return where_there(
+            lambda batch: relation((values := right.evaluate(batch)).dtype.type(left.low), values), right
+        )
     # NumPy 2 compares signed with unsigned integers by their values
     return where_there(lambda batch: relation(left.evaluate(batch), right.evaluate(batch)), left, right)
 

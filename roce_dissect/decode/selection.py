@@ -7,6 +7,7 @@ one reading of a capture: it knows when the capture began, and how many packets 
 from __future__ import annotations
 
 import dataclasses
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from roce_dissect.decode.cm import Message
     from roce_dissect.decode.hosts import HostTable
 
-__all__ = ["Chooser", "Ends", "Selection", "Way"]
+__all__ = ["Chooser", "Ends", "Selection", "Way", "options_text"]
 
 _MOST_QP = (1 << 24) - 1
 _OF_A_WAY = ("src", "dst", "dest_qp", "time_ns", "present", "vni")
@@ -110,6 +111,10 @@ class Selection:
     def __bool__(self) -> bool:
         """Whether it leaves any packet out."""
         return not (self.filter is self.time is self.count is None) or bool(self.hosts or self.qps)
+
+    def __str__(self) -> str:
+        """As options of the command line, without the count."""
+        return options_text(self.filter, self.hosts, self.qps, self.time)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -304,9 +309,7 @@ class Chooser:
         kept = np.flatnonzero(mask)
         self.left_out += rows - len(kept)
         place = np.cumsum(mask) - 1
-        messages = [
-            dataclasses.replace(one, row=int(place[one.row])) for one in messages if mask[one.row]
-        ]
+        messages = [dataclasses.replace(one, row=int(place[one.row])) for one in messages if mask[one.row]]
         return {name: column[kept] for name, column in columns.items()}, len(kept), messages, np.flatnonzero(~mask)
 
     def admit(self, times: np.ndarray) -> int:
@@ -344,6 +347,14 @@ class Chooser:
             "left_out_packets": self.left_out,
             "limited": self.limited,
         }
+
+
+def options_text(filter: str | None, hosts: Iterable[str], qps: Iterable[int], time: str | None) -> str:
+    """A choice as options of the command line: ``--filter 'dscp == 26' --host 10.0.0.1``."""
+    parts = [("--filter", filter)] if filter is not None else []
+    parts += [("--time", time)] if time is not None else []
+    parts += [("--host", host) for host in hosts] + [("--qp", f"{qp:#x}") for qp in qps]
+    return " ".join(f"{name} {shlex.quote(' '.join(str(value).split()))}" for name, value in parts)
 
 
 def _listed(values: Any, what: str) -> tuple[Any, ...]:
