@@ -303,12 +303,13 @@ def analyze(
     CaptureError
         With "raise" only: a file cannot be read, with path and byte offset.
     ArgumentError
-        With "keep", too: a choice that cannot be understood; no capture at all; standard input, a pipe or a file object together with other captures; what
-        is neither a path nor a binary file object; an unknown value of `errors`.
+        With "keep", too: a choice that cannot be understood, or a filter over columns of the tracker; no capture at
+        all; standard input, a pipe or a file object together with other captures; what is neither a path nor a binary
+        file object; an unknown value of `errors`.
     """
     if errors not in ("raise", "keep"):
         raise ArgumentError(f"errors must be 'raise' or 'keep', not {errors!r}")
-    options = _options(ports, icrc, Selection(filter, hosts, qps, time, count))
+    options = _options(ports, icrc, filter, hosts, qps, time, count)
     session = Session(
         captures, keep_going=errors == "keep", progress=progress, poll_s=poll_s, messages=messages, options=options
     )
@@ -367,7 +368,7 @@ def iter_packets(
         A column that does not exist; no capture at all; standard input, a pipe or a file object together with other
         captures; what is neither a path nor a binary file object.
     """
-    options = _options(ports, icrc, Selection(filter, hosts, qps, time, count))
+    options = _options(ports, icrc, filter, hosts, qps, time, count)
     return iter(PacketSession(captures, packet_columns(columns), keep_going=False, options=options, shown=True))
 
 
@@ -544,7 +545,16 @@ class Session:
         return Analysis(summary, tables, FileSource(self._paths, self._keep_going, self._options), self._messages)
 
 
-def _options(ports: Sequence[int], icrc: bool, selection: Selection) -> ReadOptions:
+def _options(
+    ports: Sequence[int],
+    icrc: bool,
+    filter: str | None,
+    hosts: str | Sequence[str],
+    qps: int | Sequence[int],
+    time: str | None,
+    count: int | None,
+) -> ReadOptions:
+    selection = Selection(filter, hosts, (qps,) if isinstance(qps, int) else qps, time, count)
     return ReadOptions(ports, icrc, selection if selection else None)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Callable, Sequence
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 import pandas as pd
@@ -67,10 +67,8 @@ def _ways_from(streams: pd.DataFrame, qps: Sequence[int]) -> tuple[Way, ...]:
     """Streams that come from one of the QPs, as `Ends.ways`."""
     from_qps = streams["src_qp"].isin(list(qps)).to_numpy(bool)
     some = streams[from_qps & (streams["transport"] != "UD").to_numpy(bool)]  # a datagram names its source itself
-    return tuple(
-        Way(**{name: -1 if value is None else value for name, value in row.items()})
-        for row in table_records(some[list(Way._fields)])
-    )
+    rows: list[dict[str, Any]] = table_records(some[list(Way._fields)])
+    return tuple(Way(**row | {"vni": -1 if row["vni"] is None else row["vni"]}) for row in rows)
 
 
 def _set_up_frames(flows: FlowTable, qps: Sequence[int]) -> tuple[int, ...]:

@@ -45,7 +45,7 @@ _TIME = click.option(
     "--time",
     "time_range",
     metavar="FROM..TO",
-    help="Only packets from FROM to TO, either of which may be missing: seconds since the first frame (1.5..2), times of "
+    help="Only packets from FROM to TO, of which one may be missing: seconds since the first frame (1.5..2), times of "
     "its day (13:05:03..), or with a date; UTC.",
 )
 _HOST = click.option(

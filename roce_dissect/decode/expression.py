@@ -10,12 +10,12 @@ from __future__ import annotations
 import ast
 import re
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from roce_dissect.columns import PACKETS, TRACKED, Column
+from roce_dissect.columns import PACKETS, TRACKED
 from roce_dissect.decode import named_values
 from roce_dissect.decode.named_values import NAMED, Named, named_truth
 from roce_dissect.decode.operands import (
@@ -216,9 +216,8 @@ class Expression:
             if isinstance(left, Truth) and isinstance(right, Truth):  # as pandas writes it
                 return both([left, right]) if word == "&" else either([left, right])
             if isinstance(left, Truth) or isinstance(right, Truth):
-                raise ArgumentError(
-                    f"{word} binds more tightly than comparisons: put those in {ast.unparse(node)!r:.60} into parentheses"
-                )
+                told = f"{word} binds more tightly than comparisons"
+                raise ArgumentError(f"{told}: put those in {ast.unparse(node)!r:.60} into parentheses")
         return arithmetic(word, self._number_of(node.left, word), self._number_of(node.right, word))
 
     def _comparison(self, node: ast.Compare) -> Truth:

@@ -61,13 +61,9 @@ def named_truth(left: Named, word: str, right: Any, text: str) -> Truth:
         raise ArgumentError(f"{left.column.name} has no order: compare it with ==, != or in")
     if isinstance(right, Named):
         truth = _equal_columns(left, right)
-        needed = (left.column, right.column)
-    else:
-        truth = any_of(left, [(right, text)])
-        needed = (left.column,)
-    if word == "==":
-        return truth
-    return _present(negated(truth), *needed)
+        return truth if word == "==" else _present(negated(truth), left.column, right.column)
+    truth = any_of(left, [(right, text)])
+    return truth if word == "==" else _present(negated(truth), left.column)
 
 
 def any_of(left: Named, values: Sequence[tuple[Any, str]]) -> Truth:
@@ -107,7 +103,7 @@ def _in_table(left: Named, table: np.ndarray) -> Truth:
 
 
 def _equal_columns(left: Named, right: Named) -> Truth:
-    alike = left.is_address and right.is_address or left.column.terms is right.column.terms is not None
+    alike = (left.is_address and right.is_address) or left.column.terms is right.column.terms is not None
     if not alike and left.column.name != right.column.name:
         raise ArgumentError(f"{left.column.name} cannot be compared with {right.column.name}")
     return _present(Truth(lambda batch: left.codes(batch) == right.codes(batch)), left.column, right.column)

@@ -1,7 +1,7 @@
 """Which packets of a capture are chosen: by an expression, by hosts, QPs and time, and how many of them.
 
-A `Selection` says what the user wants; it is checked when it is made, before anything is read. A `Chooser` applies it to
-one reading of a capture: it knows when the capture began, and how many packets it has let through.
+A `Selection` says what the user wants; it is checked when it is made, before anything is read. A `Chooser` applies it
+to one reading of a capture: it knows when the capture began, and how many packets it has let through.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Selection:
         Expression over columns of packets: `docs/filters.md`.
     hosts : str or sequence of str
         Addresses or networks, of which a packet's source or destination must lie in one.
-    qps : int or sequence of int
+    qps : sequence of int
         QPs, of which a packet must go to one or come from one.
     time : str, optional
         ``FROM..TO``.
@@ -97,7 +97,7 @@ class Selection:
     def __post_init__(self) -> None:
         put = object.__setattr__  # frozen: what was given is brought into one form, once
         put(self, "hosts", (self.hosts,) if isinstance(self.hosts, str) else _listed(self.hosts, "host"))
-        put(self, "qps", (self.qps,) if isinstance(self.qps, int) else _listed(self.qps, "qp"))
+        put(self, "qps", _listed(self.qps, "qp"))
         for text in self.hosts:
             parse_network(_text(text, "host"), "host")
         for qp in self.qps:
@@ -143,8 +143,8 @@ class Selection:
         """
         if self.tracked:
             raise ArgumentError(
-                f"filter: {self.tracked[0]} is known only when the flows have been followed, and this filter chooses what "
-                "they are made of: it goes with packets (in Python: read_packets, iter_packets)"
+                f"filter: {self.tracked[0]} is known only when the flows have been followed, and this filter chooses "
+                "what they are made of: it goes with packets (in Python: read_packets, iter_packets)"
             )
 
 
