@@ -29,9 +29,16 @@ def seconds(packets, files):
     return packets["time_ns"].astype("int64") - rd.analyze(files).capture["first_time_ns"]
 
 
+def even_requests(packets):
+    return (packets["role"] == "request") & (packets["psn"].astype("int64") % 2 == 0)
+
+
 CHOICES = {
     "filter": ({"filter": "psn % 3 == 0"}, lambda p, t: p["psn"].astype("int64") % 3 == 0),
-    "missing values": ({"filter": "syndrome != 0"}, lambda p, t: p["syndrome"].notna() & (p["syndrome"].fillna(0) != 0)),
+    "missing values": (
+        {"filter": "syndrome != 0"},
+        lambda p, t: p["syndrome"].notna() & (p["syndrome"].fillna(0) != 0),
+    ),
     "words": ({"filter": '"READ" in operation'}, lambda p, t: p["operation"].astype(str).str.contains("READ")),
     "time": ({"time": "0.5..1.1"}, lambda p, t: t.between(500_000_000, 1_100_000_000)),
     "host": ({"hosts": "192.168.100.2"}, lambda p, t: (p["src"] == "192.168.100.2") | (p["dst"] == "192.168.100.2")),
@@ -46,9 +53,7 @@ SHOWN = {
     "verdict": ({"filter": 'verdict in ("resent", "late")'}, lambda p, t: p["verdict"].isin(["resent", "late"])),
     "mixed": (
         {"filter": 'role == "request" and psn % 2 == 0 or missing_before > 0', "time": "1.07.."},
-        lambda p, t: (
-            ((p["role"] == "request") & (p["psn"].astype("int64") % 2 == 0) | (p["missing_before"] > 0)) & (t >= 1_070_000_000)
-        ),
+        lambda p, t: (t >= 1_070_000_000) & (even_requests(p) | (p["missing_before"] > 0)),
     ),
     "stream": ({"filter": "stream == 1 and psn_ext > 5"}, lambda p, t: (p["stream"] == 1) & (p["psn_ext"] > 5)),
 }  # fmt: skip
@@ -67,7 +72,9 @@ def test_packets_that_are_shown(name, files, paths):
     first = rd.read_packets(paths(*files), count=20, **given)
     pd.testing.assert_frame_equal(first, expected[:20], check_categorical=False, check_index_type=False)
     without = rd.read_packets(paths(*files), ["frame", "src", "psn"], count=20, **given)
-    pd.testing.assert_frame_equal(without, expected[["frame", "src", "psn"]][:20], check_categorical=False, check_index_type=False)
+    pd.testing.assert_frame_equal(
+        without, expected[["frame", "src", "psn"]][:20], check_categorical=False, check_index_type=False
+    )
 
 
 def test_the_choices_can_fail(paths):
@@ -82,7 +89,7 @@ def test_the_choices_can_fail(paths):
 @pytest.mark.parametrize("files", FILES, ids=len)
 @pytest.mark.parametrize("name", CHOICES)
 def test_what_is_analysed(name, files, paths):
-    """As the flows of a DataFrame from which the others were taken away (which knows no time behind its last packet)."""
+    """As the flows of a DataFrame from which the others were taken away ."""
     given, holds = CHOICES[name]
     every = rd.read_packets(paths(*files))
     some = every[holds(every, seconds(every, paths(*files))).to_numpy(bool)]
@@ -95,9 +102,14 @@ def test_what_is_analysed(name, files, paths):
     assert selection["limited"] or result.capture["roce_packets"] == len(every)
     for table in ("streams", "episodes"):
         one, other = getattr(result, table), getattr(tracked, table)
-        pd.testing.assert_frame_equal(one.drop(columns="ended_by", errors="ignore"), other.drop(columns="ended_by", errors="ignore"))
+        pd.testing.assert_frame_equal(
+            one.drop(columns="ended_by", errors="ignore"), other.drop(columns="ended_by", errors="ignore")
+        )
     packets = result.packets()
-    assert packets[["file", "frame"]].astype("int64").to_numpy().tolist() == some[["file", "frame"]].astype("int64").to_numpy().tolist()
+    assert (
+        packets[["file", "frame"]].astype("int64").to_numpy().tolist()
+        == some[["file", "frame"]].astype("int64").to_numpy().tolist()
+    )
     pd.testing.assert_series_equal(packets["verdict"], tracked.packets()["verdict"].reset_index(drop=True))
     assert len(result.messages) == len(tracked.messages)
     if len(some):
@@ -189,7 +201,9 @@ def test_pipes_and_file_objects_are_chosen_from_alike(samples):
     assert one.capture["selection"] == other.capture["selection"]
 
 
-@pytest.mark.parametrize("read", [rd.analyze, rd.read_packets, lambda path, **given: list(rd.iter_packets(path, **given))])
+@pytest.mark.parametrize(
+    "read", [rd.analyze, rd.read_packets, lambda path, **given: list(rd.iter_packets(path, **given))]
+)
 @pytest.mark.parametrize(
     "given", [{"filter": "psnn == 1"}, {"hosts": "x"}, {"qps": "5"}, {"qps": -1}, {"time": "1"}, {"count": 0}]
 )

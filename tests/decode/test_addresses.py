@@ -45,7 +45,9 @@ def test_any_of_several_and_the_reserved_row():
     assert HostSet([]).of(codes, table).tolist() == [False] * 4
 
 
-@pytest.mark.parametrize("text", ["", "10.0.0", "10.0.0.1/33", "fd00::1/129", "host", "10.0.0.1-9", "fe80::1%eth0x/64/2"])
+@pytest.mark.parametrize(
+    "text", ["", "10.0.0", "10.0.0.1/33", "fd00::1/129", "host", "10.0.0.1-9", "fe80::1%eth0x/64/2"]
+)
 def test_wrong_ones(text):
     with pytest.raises(ArgumentError, match=r"^host: "):
         parse_network(text, "host")

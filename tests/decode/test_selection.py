@@ -1,4 +1,4 @@
-"""Which packets `Blocks` hands out: each choice alone and together, over one file and several, against lists by hand."""
+"""Which packets `Blocks` hands out: each choice, over one file and several, against lists by hand."""
 
 from __future__ import annotations
 
