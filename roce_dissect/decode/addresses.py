@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from roce_dissect.decode.hosts import address_words
 from roce_dissect.errors import ArgumentError
+from roce_dissect.layout import LID_BLOCK
 
 if TYPE_CHECKING:
     from roce_dissect.decode.hosts import HostTable
@@ -37,8 +39,9 @@ class Network:
         high, low = np.uint64(mask >> 64), np.uint64(mask & _WORD)
         inside = (words[:, 0] & high) == np.uint64(self.value >> 64)
         inside &= (words[:, 1] & low) == np.uint64(self.value & _WORD)
-        if self.prefix < _MAPPED_BITS:  # a network of IPv6: hosts of IPv4 are none of it
-            inside &= (words[:, 0] != 0) | (words[:, 1] >> np.uint64(32) != np.uint64(0xFFFF))
+        if self.prefix < _MAPPED_BITS:  # a network of IPv6: hosts of IPv4 are none of it, and neither are LIDs
+            block = words[:, 1] >> np.uint64(32)
+            inside &= (words[:, 0] != 0) | (block != np.uint64(0xFFFF)) & (block != np.uint64(LID_BLOCK))
         return np.asarray(inside, bool)
 
 
@@ -48,7 +51,7 @@ def parse_network(text: str, what: str) -> Network:
     Parameters
     ----------
     text : str
-        IPv4 or IPv6. An IPv4-mapped address, as GIDs have it, is the IPv4 address.
+        IPv4 or IPv6, or ``LID 5``. An IPv4-mapped address, as GIDs have it, is the IPv4 address.
     what : str
         What the error begins with.
 
@@ -57,6 +60,9 @@ def parse_network(text: str, what: str) -> Network:
     ArgumentError
         It is neither.
     """
+    if text.startswith("LID "):  # hosts of native InfiniBand without a GRH
+        high, low = address_words(text)
+        return Network(high << 64 | low, 128)
     try:
         network = ipaddress.ip_network(text.strip(), strict=False)
     except ValueError:
