@@ -60,10 +60,10 @@ def parse_network(text: str, what: str) -> Network:
     ArgumentError
         It is neither.
     """
-    if text.startswith("LID "):  # hosts of native InfiniBand without a GRH
-        high, low = address_words(text)
-        return Network(high << 64 | low, 128)
     try:
+        if text.startswith("LID "):  # hosts of native InfiniBand without a GRH
+            high, low = address_words(text)
+            return Network(high << 64 | low, 128)
         network = ipaddress.ip_network(text.strip(), strict=False)
     except ValueError:
         raise ArgumentError(f"{what}: {text!r:.60} is neither an IP address nor a network (10.0.0.0/24)") from None

@@ -45,8 +45,16 @@ def test_any_of_several_and_the_reserved_row():
     assert HostSet([]).of(codes, table).tolist() == [False] * 4
 
 
+def test_lids():
+    """Hosts of native InfiniBand: no network holds them."""
+    table = HostTable(8)
+    codes = np.array([table.enter("LID 5"), table.enter("LID 6"), table.enter("fd00::1")])
+    assert HostSet([parse_network("LID 5", "host")]).of(codes, table).tolist() == [True, False, False]
+    assert HostSet([parse_network("::/0", "host")]).of(codes, table).tolist() == [False, False, True]
+
+
 @pytest.mark.parametrize(
-    "text", ["", "10.0.0", "10.0.0.1/33", "fd00::1/129", "host", "10.0.0.1-9", "fe80::1%eth0x/64/2"]
+    "text", ["LID x", "", "10.0.0", "10.0.0.1/33", "fd00::1/129", "host", "10.0.0.1-9", "fe80::1%eth0x/64/2"]
 )
 def test_wrong_ones(text):
     with pytest.raises(ArgumentError, match=r"^host: "):
