@@ -20,6 +20,7 @@ from roce_dissect.analysis.packet_sources import (
     Progress,
     input_list,
 )
+from roce_dissect.analysis.qp_ends import with_ends
 from roce_dissect.analysis.records import connection_records, counter_records, table_records
 from roce_dissect.analysis.summary import capture_summary
 from roce_dissect.analysis.timeline import TIMELINE_COLUMNS, interval, timeline
@@ -27,6 +28,7 @@ from roce_dissect.analysis.trust import trust_statement
 from roce_dissect.columns import TRACKED, Column, packet_columns
 from roce_dissect.decode.blocks import Blocks
 from roce_dissect.decode.options import DEFAULT_OPTIONS, ReadOptions
+from roce_dissect.decode.selection import Selection
 from roce_dissect.errors import ArgumentError, CaptureError
 from roce_dissect.flows import states
 from roce_dissect.flows.flow_table import FLOW_COLUMNS, KEY_COLUMNS, FlowTable
@@ -200,7 +202,7 @@ class Analysis:
         CaptureError
             As `messages`.
         """
-        span = (self.capture["first_time_ns"] or 0, self.capture["last_time_ns"] or 0)
+        span = self._span()
         return timeline(
             span,
             interval(interval_ns, span, len(self.streams)),
@@ -208,6 +210,16 @@ class Analysis:
             self.iter_messages(connection),
             self._connection_of(),
         )
+
+    def _span(self) -> tuple[int, int]:
+        """Times of the first and the last frame, within the range of time that was chosen."""
+        first, last = self.capture["first_time_ns"] or 0, self.capture["last_time_ns"] or 0
+        chosen = self.capture["selection"]
+        if chosen is not None and chosen["from_time_ns"] is not None:
+            first = min(max(first, chosen["from_time_ns"]), last)
+        if chosen is not None and chosen["to_time_ns"] is not None:
+            last = max(min(last, chosen["to_time_ns"]), first)
+        return first, last
 
     def _streams_of(self, connection: int) -> np.ndarray:
         row = self.connections[self.connections["connection"] == connection]
@@ -242,6 +254,11 @@ def analyze(
     messages: bool = False,
     ports: Sequence[int] = (),
     icrc: bool = True,
+    filter: str | None = None,
+    hosts: str | Sequence[str] = (),
+    qps: int | Sequence[int] = (),
+    time: str | None = None,
+    count: int | None = None,
 ) -> Analysis:
     """Read one or more captures to the end and say what happened in them. Memory does not grow with their length.
 
@@ -264,6 +281,18 @@ def analyze(
         UDP destination ports of RoCE v2 beside 4791.
     icrc : bool
         Whether to verify the ICRC of whole packets; it decides which of them take part in the flow tables.
+    filter : str, optional
+        Analyse only the packets that this expression over columns holds for, such as ``"dscp == 26"``
+        (``docs/filters.md``). Columns of the tracker are not known yet: filter the DataFrame of `Analysis.packets`.
+    hosts : str or sequence of str
+        Addresses or networks: only packets from or to one of them.
+    qps : int or sequence of int
+        Only packets to one of these QPs, or from one; where they come from, an additional reading finds out first. What
+        cannot be read twice is chosen by the QPs that a packet names itself.
+    time : str, optional
+        Only packets of a range of time, ``"FROM..TO"``: seconds since the first frame, or times of day or dates (UTC).
+    count : int, optional
+        Only the first so many packets that all else holds for; the rest is not read.
 
     Returns
     -------
@@ -274,12 +303,13 @@ def analyze(
     CaptureError
         With "raise" only: a file cannot be read, with path and byte offset.
     ArgumentError
-        With "keep", too: no capture at all; standard input, a pipe or a file object together with other captures; what
-        is neither a path nor a binary file object; an unknown value of `errors`.
+        With "keep", too: a choice that cannot be understood, or a filter over columns of the tracker; no capture at
+        all; standard input, a pipe or a file object together with other captures; what is neither a path nor a binary
+        file object; an unknown value of `errors`.
     """
     if errors not in ("raise", "keep"):
         raise ArgumentError(f"errors must be 'raise' or 'keep', not {errors!r}")
-    options = ReadOptions(ports, icrc)
+    options = _options(ports, icrc, filter, hosts, qps, time, count)
     session = Session(
         captures, keep_going=errors == "keep", progress=progress, poll_s=poll_s, messages=messages, options=options
     )
@@ -297,7 +327,16 @@ def analyze(
 
 
 def iter_packets(
-    captures: Captures, columns: Sequence[str] | None = None, *, ports: Sequence[int] = (), icrc: bool = True
+    captures: Captures,
+    columns: Sequence[str] | None = None,
+    *,
+    ports: Sequence[int] = (),
+    icrc: bool = True,
+    filter: str | None = None,
+    hosts: str | Sequence[str] = (),
+    qps: int | Sequence[int] = (),
+    time: str | None = None,
+    count: int | None = None,
 ) -> Iterator[pd.DataFrame]:
     """RoCE packets of one or more captures, in pieces of at most some ten thousand rows, in constant memory.
 
@@ -312,6 +351,9 @@ def iter_packets(
         UDP destination ports of RoCE v2 beside 4791.
     icrc : bool
         Whether to verify the ICRC of whole packets; it decides which of them take part in the flow tables.
+    filter, hosts, qps, time, count : optional
+        As for `analyze`, but they choose what is delivered: the tracker sees all packets, so that ``filter`` may name
+        its columns, too: ``'verdict == "resent"'``.
 
     Yields
     ------
@@ -326,11 +368,21 @@ def iter_packets(
         A column that does not exist; no capture at all; standard input, a pipe or a file object together with other
         captures; what is neither a path nor a binary file object.
     """
-    return iter(PacketSession(captures, packet_columns(columns), keep_going=False, options=ReadOptions(ports, icrc)))
+    options = _options(ports, icrc, filter, hosts, qps, time, count)
+    return iter(PacketSession(captures, packet_columns(columns), keep_going=False, options=options, shown=True))
 
 
 def read_packets(
-    captures: Captures, columns: Sequence[str] | None = None, *, ports: Sequence[int] = (), icrc: bool = True
+    captures: Captures,
+    columns: Sequence[str] | None = None,
+    *,
+    ports: Sequence[int] = (),
+    icrc: bool = True,
+    filter: str | None = None,
+    hosts: str | Sequence[str] = (),
+    qps: int | Sequence[int] = (),
+    time: str | None = None,
+    count: int | None = None,
 ) -> pd.DataFrame:
     """All RoCE packets as one DataFrame. For large captures see `iter_packets`.
 
@@ -344,6 +396,9 @@ def read_packets(
         UDP destination ports of RoCE v2 beside 4791.
     icrc : bool
         Whether to verify the ICRC of whole packets; it decides which of them take part in the flow tables.
+    filter, hosts, qps, time, count : optional
+        As for `analyze`, but they choose what is delivered: the tracker sees all packets, so that ``filter`` may name
+        its columns, too: ``'verdict == "resent"'``.
 
     Returns
     -------
@@ -359,7 +414,18 @@ def read_packets(
         A column that does not exist; no capture at all; standard input, a pipe or a file object together with other
         captures; what is neither a path nor a binary file object.
     """
-    return _concatenate(list(iter_packets(captures, columns, ports=ports, icrc=icrc)), packet_columns(columns))
+    pieces = iter_packets(
+        captures,
+        columns,
+        ports=ports,
+        icrc=icrc,
+        filter=filter,
+        hosts=hosts,
+        qps=qps,
+        time=time,
+        count=count,
+    )
+    return _concatenate(list(pieces), packet_columns(columns))
 
 
 def track(packets: pd.DataFrame, bad_icrc: pd.Series | np.ndarray | None = None) -> Analysis:
@@ -438,18 +504,26 @@ class Session:
         options: ReadOptions = DEFAULT_OPTIONS,
     ) -> None:
         self.interrupted = False
-        self._options = options
+        if options.selection is not None:
+            options.selection.demand_decoded()
+        self._options, self._progress = options, progress
         self._paths = input_list(captures)
         self._keep_going = keep_going
         self._messages = MessageRows() if messages else None
         names = FLOW_COLUMNS + (KEY_COLUMNS if messages else ())
-        self._blocks = Blocks(
-            self._paths, names, keep_going=keep_going, progress=progress, poll_s=poll_s, options=options
-        )
+
+        def blocks(options: ReadOptions) -> Blocks:
+            return Blocks(self._paths, names, keep_going=keep_going, progress=progress, poll_s=poll_s, options=options)
+
+        self._open = blocks
+        self._blocks = blocks(options)
         self._flows = FlowTable(on_messages=self._messages)
 
     def __iter__(self) -> Iterator[int]:
         """Yields the number of RoCE packets of each block, 0 when nothing came within the poll time."""
+        options = with_ends(self._paths, self._options, self._progress)
+        if options is not self._options:
+            self._options, self._blocks = options, self._open(options)
         for block in self._blocks:
             self._flows.feed(block.columns, block.rows, block.messages)
             yield block.rows
@@ -459,9 +533,29 @@ class Session:
         if final:
             self._flows.finish()
         blocks, flows = self._blocks, self._flows
-        summary = capture_summary(blocks.files, blocks.tallies, flows, blocks.judgements, interrupted=self.interrupted)
-        tables = build_tables(flows, blocks.hosts.texts(), summary["last_time_ns"])
+        summary = capture_summary(
+            blocks.files,
+            blocks.tallies,
+            flows,
+            blocks.judgements,
+            interrupted=self.interrupted,
+            selection=blocks.chooser.summary() if self._options.selection else None,
+        )
+        tables = build_tables(flows, blocks.hosts.texts(), blocks.chooser.end_ns(summary["last_time_ns"]))
         return Analysis(summary, tables, FileSource(self._paths, self._keep_going, self._options), self._messages)
+
+
+def _options(
+    ports: Sequence[int],
+    icrc: bool,
+    filter: str | None,
+    hosts: str | Sequence[str],
+    qps: int | Sequence[int],
+    time: str | None,
+    count: int | None,
+) -> ReadOptions:
+    selection = Selection(filter, hosts, (qps,) if isinstance(qps, int) else qps, time, count)
+    return ReadOptions(ports, icrc, selection if selection else None)
 
 
 def _concatenate(frames: list[pd.DataFrame], wanted: Sequence[Column]) -> pd.DataFrame:

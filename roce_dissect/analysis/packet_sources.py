@@ -12,6 +12,7 @@ import pandas as pd
 
 from roce_dissect import layout
 from roce_dissect.analysis.packet_frame import kernel_columns, packet_frame, text_index
+from roce_dissect.analysis.qp_ends import with_ends
 from roce_dissect.analysis.summary import capture_summary
 from roce_dissect.capture.states import BATCH
 from roce_dissect.columns import FILE_SHIFT, FRAME_MASK, PACKETS, TRACKED, Column
@@ -81,6 +82,9 @@ class PacketSession:
         Integers, shape (n,): only the packets of these rows of the streams table.
     options : ReadOptions
         How to read.
+    shown : bool
+        Whether the options' selection chooses what is delivered of all packets, so that it may name columns of the
+        tracker, which sees all of them; otherwise what is read at all.
 
     Raises
     ------
@@ -101,15 +105,32 @@ class PacketSession:
         poll_s: float | None = None,
         streams: np.ndarray | None = None,
         options: ReadOptions = DEFAULT_OPTIONS,
+        shown: bool = False,
     ) -> None:
         self._wanted = wanted
         self._streams = streams
         self._addresses = text_index([])
-        self._tracked = streams is not None or any(column.name in TRACKED for column in wanted)
+        needed = () if options.selection is None else options.selection.tracked
+        self._tracked = streams is not None or bool(needed) or any(column.name in TRACKED for column in wanted)
+        # without a tracker it is all the same, and what is not chosen costs less
+        self._chooses = shown and self._tracked
+        self._inputs = input_list(captures)
+        self._options, self._progress = options, progress
         names = kernel_columns(wanted) + (FLOW_COLUMNS if self._tracked else ())
-        self._blocks = Blocks(
-            input_list(captures), names, keep_going=keep_going, progress=progress, poll_s=poll_s, options=options
-        )
+
+        def blocks(options: ReadOptions) -> Blocks:
+            return Blocks(
+                self._inputs,
+                names,
+                keep_going=keep_going,
+                progress=progress,
+                poll_s=poll_s,
+                options=options,
+                choose=not self._chooses,
+            )
+
+        self._open = blocks
+        self._blocks = blocks(options)
 
     @property
     def files(self) -> list[FileSummary]:
@@ -122,6 +143,10 @@ class PacketSession:
         return min((one.first_time_ns for one in self.files if one.first_time_ns is not None), default=None)
 
     def __iter__(self) -> Iterator[pd.DataFrame]:
+        options = with_ends(self._inputs, self._options, self._progress)
+        if options is not self._options:
+            self._options, self._blocks = options, self._open(options)
+        chooser = self._blocks.chooser
         flows = FlowTable() if self._tracked else None
         first = 0
         for block in self._blocks:
@@ -135,9 +160,19 @@ class PacketSession:
                 rows = np.flatnonzero(np.isin(verdicts.stream[: block.rows], self._streams))
                 if len(rows) == 0:
                     continue
+            if self._chooses:
+                mask = chooser.mask(columns, block.rows, block.messages)
+                if mask is not None:
+                    rows = np.flatnonzero(mask)
+                    if len(rows) == 0 < block.rows:
+                        continue
+                room = chooser.admit(columns["time_ns"][: block.rows][rows])
+                rows = np.arange(block.rows)[rows][:room]
             frame = packet_frame(self._wanted, columns, rows, self._address_index(), first)
             first += len(frame)
             yield frame
+            if chooser.full:
+                return
 
     def _address_index(self) -> pd.Index:
         """Addresses of all hosts so far; made anew only when there are more."""

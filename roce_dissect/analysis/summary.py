@@ -42,6 +42,7 @@ def capture_summary(
     judgements: Judgements,
     *,
     interrupted: bool = False,
+    selection: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Summary of what was read.
 
@@ -57,6 +58,8 @@ def capture_summary(
         What their ICRCs said.
     interrupted : bool
         Whether reading was stopped from outside.
+    selection : dict, optional
+        Which packets were chosen, as `roce_dissect.decode.selection.Chooser.summary` makes it.
     """
     firsts = [one.first_time_ns for one in files if one.first_time_ns is not None]
     lasts = [one.last_time_ns for one in files if one.last_time_ns is not None]
@@ -76,6 +79,7 @@ def capture_summary(
         "other_packets": {name: int(tallies[tally]) for name, tally in _OTHER.items()},
         "complete": not interrupted and all(one.complete for one in files),
         "interrupted": interrupted,
+        "selection": selection,
         "compiled": not interpreted_kernels(),
         "icrc": {status.name.lower(): int(judgements.icrcs[status]) for status in IcrcStatus},
         "odd_flushes": judgements.odd_flushes,

@@ -15,7 +15,7 @@ import pandas as pd
 from roce_dissect.terms import PairedBy
 from roce_dissect.units import count, plural
 
-__all__ = ["LEVELS", "is_doubled", "trust_statement"]
+__all__ = ["LEVELS", "chosen_packets", "is_doubled", "trust_statement"]
 
 #: From best to worst.
 LEVELS = ("good", "limited", "poor")
@@ -77,7 +77,7 @@ def trust_statement(capture: dict[str, Any], streams: pd.DataFrame, connections:
         if reason.count
     ]
     level = max((reason.level for reason in found), default=_GOOD)
-    found += [reason for reason in _of_icrcs(capture) if reason.count]
+    found += [reason for reason in (*_of_icrcs(capture), *_of_choice(capture)) if reason.count]
     ordered = sorted(found, key=lambda reason: -reason.level)
     return {
         "level": LEVELS[level],
@@ -88,6 +88,12 @@ def trust_statement(capture: dict[str, Any], streams: pd.DataFrame, connections:
 def is_doubled(capture: dict[str, Any], requests: int) -> bool:
     """Whether so many of the requests are in the capture twice that the network cannot have doubled them."""
     return bool(capture["twin_packets"] >= max(_LEAST_TWINS, _DOUBLED * requests))
+
+
+def chosen_packets(capture: dict[str, Any]) -> int:
+    """RoCE packets that the tables are made of."""
+    selection = capture["selection"]
+    return int(capture["roce_packets"] if selection is None else selection["chosen_packets"])
 
 
 def _judged(number: int, total: int, limited: float | None, poor: float | None) -> int:
@@ -120,7 +126,7 @@ def _of_reading(capture: dict[str, Any]) -> Iterator[_Reason]:
 
 def _of_packets(capture: dict[str, Any], streams: pd.DataFrame) -> Iterator[_Reason]:
     requests, responses = int(streams["requests"].sum()), int(streams["responses"].sum())
-    packets = capture["roce_packets"]
+    packets = chosen_packets(capture)
     if is_doubled(capture, requests):
         twins = capture["twin_packets"]
         text = f"{count(twins)} of {plural(requests, 'request')} are here twice: the second ones count as sent again"
@@ -162,6 +168,18 @@ def _of_connections(connections: pd.DataFrame) -> Iterator[_Reason]:
     begun = int((seen["paired_by"] != PairedBy.CM.name.lower()).sum())
     text = f"the set-up of {plural(begun, 'connection')} is not in the capture"
     yield _Reason("no_handshake", begun, text, _GOOD)
+
+
+def _of_choice(capture: dict[str, Any]) -> Iterator[_Reason]:
+    """What was left out because it was asked for: for information, and a warning of what looks like loss."""
+    chosen = capture["selection"]
+    if chosen is None:
+        return
+    left_out = chosen["left_out_packets"]
+    text = f"{plural(left_out, 'packet')} left out as asked for: gaps and missing answers may come of that alone"
+    yield _Reason("left_out_packets", left_out, text, _GOOD)
+    text = "not all of the capture was read, as asked for"
+    yield _Reason("limited", int(chosen["limited"]), text, _GOOD)
 
 
 def _of_icrcs(capture: dict[str, Any]) -> Iterator[_Reason]:

@@ -54,7 +54,7 @@ def list_lines(result: Analysis, table: pd.DataFrame, width: int | None) -> list
         Columns of the terminal; None: no limit.
     """
     if len(result.connections) == 0:
-        return ["no connection in this capture"]
+        return ["no connection in this capture" if result.capture["selection"] is None else "no connection was chosen"]
     faults = connection_faults(result)
     counts = episode_counts(result)
     several = len(result.capture["files"]) > 1

@@ -48,7 +48,7 @@ _ASCENDING = ("first", "last")
 @click.option("--count", "most", type=click.IntRange(1), metavar="N", help="At most N connections; default: all.")
 @click.option("--connection", type=click.IntRange(1), metavar="N", help="Everything about one.")
 @click.option("--format", "form", type=click.Choice(["text", "json", "csv"]), default="text", show_default=True)
-@reading_options
+@reading_options(counts_rows=True)
 def command(
     files: tuple[str, ...], sort: str, most: int | None, connection: int | None, form: str, options: ReadOptions
 ) -> int:

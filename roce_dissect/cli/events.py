@@ -50,7 +50,7 @@ _ROWS_AT_ONCE = 1000
 @click.option("--count", "most", type=click.IntRange(1), metavar="N", help="At most N events; default: all.")
 @FILTERS_OPTION
 @LINES_FORMAT_OPTION
-@reading_options
+@reading_options(counts_rows=True)
 def command(
     files: tuple[str, ...],
     connection: int | None,

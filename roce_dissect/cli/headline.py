@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from roce_dissect.analysis.trust import is_doubled
+from roce_dissect.analysis.trust import chosen_packets, is_doubled
 from roce_dissect.cli.connection_rows import TROUBLE
 from roce_dissect.cli.event_words import CM_STEPS
 from roce_dissect.cli.safe import safe
+from roce_dissect.decode.selection import options_text
 from roce_dissect.terms import EndedBy, Trigger
 from roce_dissect.units import clock, count, duration, plural
 
@@ -131,8 +133,10 @@ def headline(result: Analysis, sums: Totals) -> str:
     capture = result.capture
     if capture["roce_packets"] == 0:
         return _no_roce(capture)
+    if chosen_packets(capture) == 0:
+        return f"No packet chosen: none of {plural(capture['roce_packets'], 'RoCE packet')} fits {_choice(capture)}."
     if _all_foreign(capture):
-        frames = f"{plural(capture['roce_packets'], 'frame')} on its UDP port (4791) or Ethertype"
+        frames = f"{plural(chosen_packets(capture), 'frame')} on its UDP port (4791) or Ethertype"
         if capture["sliced_packets"]:
             return f"No RoCE to be seen: {frames}, cut before the RoCE header ends (54 bytes of a plain IPv4 frame)."
         return f"No RoCE in this capture: {frames}, but none holds a RoCE packet."
@@ -144,11 +148,11 @@ def headline(result: Analysis, sums: Totals) -> str:
         )
     if not sums.healthy:
         where = f" on {count(sums.troubled)} of {count(sums.connections)} connections" if sums.troubled else ""
-        return f"Trouble{where}: {_listed(_troubles(sums))}."
+        return f"Trouble{where}: {_listed(_troubles(sums))}.{_own_gaps(capture)}"
     marks = _marks(sums)
     if sums.connections == 0:
         what = f"{plural(sums.datagrams, 'UD datagram')}, which carry no sequence that could show a loss"
-        seen = what if sums.datagrams else "no connection, only " + plural(capture["roce_packets"], "RoCE packet")
+        seen = what if sums.datagrams else "no connection, only " + plural(chosen_packets(capture), "RoCE packet")
         return f"No problem visible: {seen}{'; ' + marks if marks else ''}."
     every = f"{plural(sums.connections, 'connection')}, nothing missing, sent again or refused"
     if not capture["complete"]:
@@ -175,7 +179,36 @@ def _no_roce(capture: dict[str, Any]) -> str:
 
 
 def _all_foreign(capture: dict[str, Any]) -> bool:
-    return capture["foreign_packets"] == capture["roce_packets"] > 0
+    return bool(capture["foreign_packets"] == chosen_packets(capture) > 0)
+
+
+def _choice(capture: dict[str, Any]) -> str:
+    """What chose packets, as options of the command line."""
+    chosen = capture["selection"]
+    return safe(options_text(chosen["filter"], chosen["hosts"], chosen["qps"], chosen["time"]))
+
+
+def _own_gaps(capture: dict[str, Any]) -> str:
+    """A warning where an expression may have torn holes into connections; hosts, QPs and times leave them whole."""
+    chosen = capture["selection"]
+    if chosen is None or chosen["filter"] is None or not chosen["left_out_packets"]:
+        return ""
+    return " What --filter left out counts as missing here."
+
+
+def _chosen(capture: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """A line on which packets were chosen, where not all were."""
+    selection = capture["selection"]
+    if selection is None:
+        return
+    number, of_all = selection["chosen_packets"], plural(capture["roce_packets"], "RoCE packet")
+    rest = "; reading stopped behind them" if selection["limited"] else ""
+    options = _choice(capture)
+    if selection["count"] is not None and number >= selection["count"]:
+        which = f"the first {plural(number, 'packet')}"
+        yield "chosen", f"{options}: {which}{rest}" if options else f"{which}{rest}"
+    else:
+        yield "chosen", f"{options or 'all'}: {count(number)} of {of_all}{rest}"
 
 
 def _others(capture: dict[str, Any]) -> list[str]:
@@ -264,6 +297,7 @@ def capture_lines(result: Analysis, sums: Totals) -> list[tuple[str, str]]:
     if capture["first_time_ns"] is not None:
         span = duration(capture["last_time_ns"] - capture["first_time_ns"])
         lines.append(("time", f"{span} from {clock(capture['first_time_ns'])}"))
+    lines += _chosen(capture)
     steps = result.events["kind"].value_counts()
     steps = ", ".join(f"{count(int(steps[kind]))} {kind[3:].upper()}" for kind in CM_STEPS if kind in steps)
     if steps:

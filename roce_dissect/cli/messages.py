@@ -71,7 +71,7 @@ class _Selection:
 )
 @FILTERS_OPTION
 @LINES_FORMAT_OPTION
-@reading_options
+@reading_options(counts_rows=True)
 def command(
     files: tuple[str, ...],
     connection: int | None,

@@ -106,8 +106,11 @@ def _check_pixels(width: float, height: float, dpi: int) -> None:
 
 
 def _draw(result: Analysis, kind: str, connection: int | None) -> Any:
-    if result.capture["roce_packets"] == 0 and kind == "rate":
-        raise ArgumentError("no RoCE in this capture: there is nothing to draw")
+    from roce_dissect.analysis.trust import chosen_packets
+
+    if chosen_packets(result.capture) == 0 and (kind == "rate" or result.capture["roce_packets"]):
+        what = "packet fits what was asked for" if result.capture["roce_packets"] else "RoCE in this capture"
+        raise ArgumentError(f"no {what}: there is nothing to draw")
     known_connection(result, connection)
     if kind == "rate":
         return result.plot.rate(connection=connection)

@@ -25,8 +25,10 @@ from roce_dissect.decode.decoder import Decoder
 from roce_dissect.decode.hosts import HostTable
 from roce_dissect.decode.options import DEFAULT_OPTIONS, ReadOptions
 from roce_dissect.decode.replies import REPLY_COLUMNS, keep_proven
+from roce_dissect.decode.selection import Chooser, Selection
 from roce_dissect.decode.standing import STANDING_COLUMNS, Judge, Judgements
 from roce_dissect.errors import ArgumentError, CaptureError
+from roce_dissect.terms import Standing
 
 __all__ = ["Block", "Blocks", "FileSummary"]
 
@@ -80,6 +82,7 @@ class _Active:
     capture: Capture
     waiting: Block | None = None
     latest: int = 0  # greatest time so far
+    passed: bool = False  # nothing that is wanted is left in it
 
 
 class Blocks:
@@ -101,6 +104,9 @@ class Blocks:
         Addresses known so far.
     options : ReadOptions
         How to read.
+    choose : bool
+        Whether to hand out only the packets of the options' selection. If not, the selection only tells how far to
+        read, and its columns are there, for somebody who chooses later.
 
     Attributes
     ----------
@@ -110,7 +116,9 @@ class Blocks:
         Frames by kind, as `Decoder.tallies`.
     hosts : HostTable
     judgements : Judgements
-        What ICRCs said, where the columns ask for it.
+        What ICRCs said, where the columns ask for it; of the packets that were handed out.
+    chooser : Chooser
+        What it chose, or what the caller has to choose with.
     """
 
     def __init__(
@@ -123,12 +131,16 @@ class Blocks:
         progress: Callable[[int, int | None], None] | None = None,
         hosts: HostTable | None = None,
         options: ReadOptions = DEFAULT_OPTIONS,
+        choose: bool = True,
     ) -> None:
         if not inputs:
             raise ArgumentError("no capture given")
         self._keep_going = keep_going
         self._poll_s = poll_s
         self._progress = progress
+        selection = Selection() if options.selection is None else options.selection
+        if selection:
+            names = (*names, *selection.columns)
         judged = any(name in JUDGED for name in names)
         needed = ["frame_key", "time_ns", *CM_COLUMNS, *(name for name in names if name not in JUDGED)]
         needed += [*(STANDING_COLUMNS if judged else ()), *(REPLY_COLUMNS if options.icrc else ())]
@@ -142,6 +154,8 @@ class Blocks:
             self._judge = Judge(options.icrc, len(self.hosts.words), BATCH)
             self.judgements = self._judge.judgements
             self._decoder.columns |= {"icrc_status": self._judge.icrc_status, "standing": self._judge.standing}
+        self.chooser = Chooser(selection, self.hosts)
+        self._chooses = choose and bool(selection)
         self.files: list[FileSummary] = []
         self._queue: list[tuple[FileSummary, str | BinaryIO]] = []
         self._sizes: dict[int, tuple[int, int | None]] = {}
@@ -166,6 +180,8 @@ class Blocks:
         self.files += [summary for summary, _ in summaries]
         for index, summary in enumerate(self.files):
             summary.index = index
+        known = [one.first_time_ns for one in self.files if one.first_time_ns is not None]
+        self.chooser.begin(min(known, default=None))
 
     def _first_time(self, summary: FileSummary) -> bool:
         """Time of the file's first batch. False: it cannot be opened."""
@@ -193,7 +209,10 @@ class Blocks:
             while active or self._queue:
                 self._open_due(active)
                 self._fill(active)
-                yield from self._ready(active)
+                for block in self._ready(active):
+                    yield self._admitted(block)
+                    if self._chooses and self.chooser.full:
+                        return
         finally:
             for one in active:
                 one.summary.update(one.capture)
@@ -205,6 +224,10 @@ class Blocks:
         """Open the next files: the first of all, and those that begin before what waits has ended."""
         while self._queue:
             summary, one = self._queue[0]
+            if self.chooser.is_behind(summary.first_time_ns):
+                self.chooser.limited = True
+                del self._queue[0]
+                continue
             if active and (summary.first_time_ns is None or summary.first_time_ns > _horizon(active)):
                 return
             del self._queue[0]
@@ -218,6 +241,10 @@ class Blocks:
         alone = len(active) == 1 and not self._queue
         for one in list(active):
             while one.waiting is None:
+                if one.passed:
+                    active.remove(one)
+                    self._close(one)
+                    break
                 try:
                     records = next(one.capture, None)
                 except CaptureError as error:
@@ -237,16 +264,45 @@ class Blocks:
                     )
                 if self._judge is not None:
                     self._judge.judge(self._decoder.columns, rows, records.data)
-                messages = cm_messages(self._decoder.columns, rows, records.data) if rows else []
+                columns = self._decoder.columns
+                messages = cm_messages(columns, rows, records.data) if rows else []
                 self._report(one)
+                self.chooser.begin(one.summary.first_time_ns)
+                if rows and not alone:
+                    # within a file the order of the file stands, even where its clock stepped back
+                    reached = np.maximum(np.maximum.accumulate(columns["time_ns"][:rows]), one.latest)
+                    columns, one.latest = columns | {_REACHED: reached}, int(reached[-1])
+                if self._chooses:
+                    columns, rows, messages = self._chosen(columns, rows, messages)
                 if rows or (alone and self._poll_s is not None):
-                    columns = self._decoder.columns
                     if not alone:  # the decoder's arrays serve the next file, too
                         columns = {name: column[:rows].copy() for name, column in columns.items()}
-                        # within a file the order of the file stands, even where its clock stepped back
-                        reached = np.maximum(np.maximum.accumulate(columns["time_ns"]), one.latest)
-                        columns[_REACHED], one.latest = reached, int(reached[-1])
                     one.waiting = Block(columns, rows, messages)
+                if self.chooser.has_passed(one.summary.index, records.time_ns):
+                    self.chooser.limited = one.passed = True
+
+    def _chosen(
+        self, columns: dict[str, np.ndarray], rows: int, messages: list[Message]
+    ) -> tuple[dict[str, np.ndarray], int, list[Message]]:
+        """What the selection leaves of a decoded batch."""
+        columns, rows, messages, dropped = self.chooser.choose(columns, rows, messages)
+        if dropped is not None and self._judge is not None:
+            self._judge.leave_out(dropped)
+        return columns, rows, messages
+
+    def _admitted(self, block: Block) -> Block:
+        """As much of a block as the selection's count leaves room for."""
+        if not self._chooses:
+            return block
+        rows = self.chooser.admit(block.columns["time_ns"][: block.rows])
+        if rows == block.rows:
+            return block
+        if self._judge is not None:
+            status, standing = (block.columns[name][rows : block.rows] for name in JUDGED)
+            self.judgements.icrcs -= np.bincount(status, minlength=len(self.judgements.icrcs))
+            self.judgements.damaged -= int(np.count_nonzero(standing == Standing.DAMAGED))
+        messages = [message for message in block.messages if message.row < rows]
+        return dataclasses.replace(block, rows=rows, messages=messages)
 
     def _ready(self, active: list[_Active]) -> Iterator[Block]:
         """The blocks, or the parts of blocks, that nothing still to come can precede."""

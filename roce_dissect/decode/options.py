@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # NumPy comes with it, which help does without
+    from roce_dissect.decode.selection import Selection
 
 __all__ = ["DEFAULT_OPTIONS", "ReadOptions"]
 
@@ -18,10 +22,13 @@ class ReadOptions:
         UDP destination ports of RoCE v2 beside 4791.
     icrc : bool
         Whether to verify the ICRC of whole packets.
+    selection : Selection, optional
+        Which packets to choose; None: all of them.
     """
 
     ports: Sequence[int] = ()
     icrc: bool = True
+    selection: Selection | None = None
 
 
 DEFAULT_OPTIONS = ReadOptions()

@@ -89,6 +89,7 @@ class Judge:
         self.icrc_status = np.zeros(length, np.uint8)
         self.standing = np.zeros(length, np.uint8)
         self.judgements = Judgements()
+        self._odd = np.zeros(length, bool)  # FLUSHes of the latest batch that are counted as odd
         self._verify = verify
         self._right = np.zeros(hosts, bool)  # hosts of which a right ICRC was seen
         self._wrong = np.zeros(hosts, np.int64)  # the last wrong ICRC of each host, and 1 << 32; 0: none
@@ -107,6 +108,7 @@ class Judge:
         """
         status, standing = self.icrc_status[:rows], self.standing[:rows]
         standing[:] = Standing.FULL
+        self._odd[:rows] = False
         if self._verify:
             whole, odd = verify_icrcs(columns, rows, data, self.icrc_status)
             if len(whole):
@@ -117,6 +119,12 @@ class Judge:
         if len(told_by_fields):
             standing[told_by_fields[_doubtful(columns, told_by_fields)]] = Standing.DOUBTFUL
         self.judgements.icrcs += np.bincount(status, minlength=len(IcrcStatus))
+
+    def leave_out(self, rows: np.ndarray) -> None:
+        """Take some rows of the latest batch, integers, out of the judgements: nobody chose them."""
+        self.judgements.icrcs -= np.bincount(self.icrc_status[rows], minlength=len(IcrcStatus))
+        self.judgements.damaged -= int(np.count_nonzero(self.standing[rows] == Standing.DAMAGED))
+        self.judgements.odd_flushes -= int(np.count_nonzero(self._odd[rows]))
 
     def _judge_whole(self, columns: dict[str, np.ndarray], whole: np.ndarray, odd: np.ndarray) -> None:
         """Wrong ICRCs: of a sender that makes right ones, of one that makes none, of something else."""
@@ -133,6 +141,7 @@ class Judge:
             self.standing[whole[wrong[bad & trusted]]] = Standing.DAMAGED
             self.standing[whole[wrong[bad & ~trusted]]] = Standing.UNPROVEN
             self.judgements.damaged += int(np.count_nonzero(bad & trusted))
+            self._odd[whole[wrong]] = odd[wrong] & ~made_up
             self.judgements.odd_flushes += int(np.count_nonzero(odd[wrong] & ~made_up))
         self._right[source[good]] = True
         self._right[0] = False  # 0 stands for many hosts

@@ -22,6 +22,7 @@ def capture(**changes):
         "files": [{"error": None, "frames": 1000, "truncated": False}], "roce_packets": 1000, "interrupted": False,
         "twin_packets": 0, "cut_answers": 0, "foreign_packets": 0, "untracked_packets": 0, "unfollowed_messages": 0,
         "events_left_out": 0, "sliced_packets": 0, "damaged_packets": 0, "odd_flushes": 0,
+        "selection": None,
         "icrc": {"none": 0, "good": 1000, "bad": 0, "sliced": 0, "placeholder": 0},
     }  # fmt: skip
     return plain | changes
@@ -210,3 +211,18 @@ def test_nothing_at_all():
 )
 def test_what_counts_as_doubled(twins, requests, doubled):
     assert is_doubled(capture(twin_packets=twins), requests) is doubled
+
+
+def test_what_was_left_out_informs_and_shares_are_of_what_was_chosen():
+    """Half of the 60 packets that were chosen are foreign: poor, though they are few of all that were read."""
+    chosen = {"chosen_packets": 60, "left_out_packets": 940, "limited": True}
+    statement = told(capture(selection=chosen, foreign_packets=30))
+    assert statement["level"] == "poor"
+    assert [(one["reason"], one["count"]) for one in statement["reasons"]] == [
+        ("foreign_packets", 30), ("left_out_packets", 940), ("limited", 1),
+    ]  # fmt: skip
+    assert told(capture(selection=chosen | {"left_out_packets": 0, "limited": False})) == {
+        "level": "good",
+        "reasons": [],
+    }
+    assert told(capture(selection=chosen))["level"] == "good"

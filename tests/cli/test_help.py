@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
@@ -32,6 +33,21 @@ def test_help_lists_every_command_with_its_own_first_line(call):
     for name in (*NAMES, "verify", "plot", "live"):
         assert name in listed
         assert call(name, "--help").status == 0
+
+
+CHOOSING = ("--filter", "--time", "--host", "--qp", "--packets")
+
+
+@pytest.mark.parametrize("name", [*NAMES, "plot"])
+def test_every_command_that_reads_captures_can_choose(call, name):
+    """In its help and in the document; --count is another word for --packets where it means nothing else."""
+    text = call(name, "--help").out
+    document = (Path(roce_dissect.__path__[0]).parent / "docs" / "filters.md").read_text(encoding="utf-8")
+    for option in CHOOSING:
+        assert f"\n  {option}" in text, option
+        assert f"| `{option} " in document, option
+    assert ("--packets, --count" in text) == (name not in ("connections", "messages", "events"))
+    assert len(re.findall(r"--count\b", text)) == 1
 
 
 def test_version_names_the_form(call):
