@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from roce_dissect import layout
+from roce_dissect.analysis.frame_ranges import FrameRanges
 from roce_dissect.analysis.packet_frame import kernel_columns, packet_frame, text_index
 from roce_dissect.analysis.summary import capture_summary
 from roce_dissect.capture.states import BATCH
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from roce_dissect.decode.cm import Message
 
 __all__ = [
+    "DISSECTION_COLUMNS",
     "Captures",
     "FileSource",
     "FrameSource",
@@ -40,6 +42,10 @@ __all__ = [
 #: One capture or several: paths, ``-`` for standard input, or a binary file object.
 Captures = str | os.PathLike[str] | BinaryIO | Sequence[str | os.PathLike[str]] | list[str | BinaryIO]
 Progress = Callable[[int, int | None], None]
+
+#: Beside the columns of packets, what `roce_dissect.dissect` needs of each: its frame as bytes (an object), the link
+#: type as in pcap, and where the innermost network header begins in the frame.
+DISSECTION_COLUMNS = ("frame_bytes", "link_type", "network_offset")
 
 
 def input_list(captures: Captures) -> list[str | BinaryIO]:
@@ -81,6 +87,10 @@ class PacketSession:
         Integers, shape (n,): only the packets of these rows of the streams table.
     options : ReadOptions
         How to read.
+    frames : FrameRanges, optional
+        Only these frames of each file; one file alone is read no further than the last of them.
+    with_bytes : bool
+        Hand on what a dissection needs: the columns of `DISSECTION_COLUMNS` behind the wanted ones.
 
     Raises
     ------
@@ -101,14 +111,26 @@ class PacketSession:
         poll_s: float | None = None,
         streams: np.ndarray | None = None,
         options: ReadOptions = DEFAULT_OPTIONS,
+        frames: FrameRanges | None = None,
+        with_bytes: bool = False,
     ) -> None:
         self._wanted = wanted
+        self._frames = frames
+        self._with_bytes = with_bytes
         self._streams = streams
         self._addresses = text_index([])
         self._tracked = streams is not None or any(column.name in TRACKED for column in wanted)
         names = kernel_columns(wanted) + (FLOW_COLUMNS if self._tracked else ())
+        if with_bytes:
+            names += ("offset", "network_offset", "cap_len")
         self._blocks = Blocks(
-            input_list(captures), names, keep_going=keep_going, progress=progress, poll_s=poll_s, options=options
+            input_list(captures),
+            names,
+            keep_going=keep_going,
+            progress=progress,
+            poll_s=poll_s,
+            options=options,
+            keep_bytes=with_bytes,
         )
 
     @property
@@ -135,15 +157,34 @@ class PacketSession:
                 rows = np.flatnonzero(np.isin(verdicts.stream[: block.rows], self._streams))
                 if len(rows) == 0:
                     continue
+            if self._frames is not None:
+                numbers = columns["frame_key"][: block.rows] & FRAME_MASK
+                rows = np.arange(block.rows)[rows][self._frames.contain(numbers[rows])]
             frame = packet_frame(self._wanted, columns, rows, self._address_index(), first)
+            if self._with_bytes:
+                frame = frame.assign(**_dissection_columns(columns, rows, block.data))
             first += len(frame)
             yield frame
+            if self._frames is not None and block.rows and len(self.files) == 1 and numbers[-1] >= self._frames.last:
+                return
 
     def _address_index(self) -> pd.Index:
         """Addresses of all hosts so far; made anew only when there are more."""
         if len(self._addresses) != len(self._blocks.hosts):
             self._addresses = text_index(self._blocks.hosts.texts())
         return self._addresses
+
+
+def _dissection_columns(
+    columns: Mapping[str, np.ndarray], rows: np.ndarray | slice, data: Mapping[int, np.ndarray]
+) -> dict[str, object]:
+    """`DISSECTION_COLUMNS` of chosen rows, from columns of `Blocks` and the bytes of their batches."""
+    batch, offset, cap_len = (columns[name][rows].tolist() for name in ("batch", "offset", "cap_len"))
+    places = zip(batch, offset, cap_len, strict=True)
+    frames = np.empty(len(batch), object)
+    frames[:] = [data[number][first : first + size].tobytes() for number, first, size in places]
+    more = {name: columns[name][rows].astype(np.int64) for name in ("link_type", "network_offset")}
+    return {"frame_bytes": frames} | more
 
 
 class PacketSource:

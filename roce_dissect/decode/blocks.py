@@ -17,9 +17,9 @@ from typing import BinaryIO
 
 import numpy as np
 
-from roce_dissect.capture.reader import Capture, open_capture
+from roce_dissect.capture.reader import Capture, Records, open_capture
 from roce_dissect.capture.states import BATCH
-from roce_dissect.columns import JUDGED
+from roce_dissect.columns import FRAME_MASK, JUDGED
 from roce_dissect.decode.cm import CM_COLUMNS, Message, cm_messages
 from roce_dissect.decode.decoder import Decoder
 from roce_dissect.decode.hosts import HostTable
@@ -27,10 +27,12 @@ from roce_dissect.decode.options import DEFAULT_OPTIONS, ReadOptions
 from roce_dissect.decode.standing import STANDING_COLUMNS, Judge, Judgements
 from roce_dissect.errors import ArgumentError, CaptureError
 
-__all__ = ["Block", "Blocks", "FileSummary"]
+__all__ = ["BYTES_COLUMNS", "Block", "Blocks", "FileSummary"]
 
 #: Column of waiting blocks: the greatest time of the file up to each row.
 _REACHED = "reached"
+#: Columns that come with the bytes of frames: where a row's frame lies in ``Block.data``, and its link type.
+BYTES_COLUMNS = ("batch", "offset", "cap_len", "link_type")
 
 
 @dataclass(slots=True)
@@ -64,11 +66,15 @@ class FileSummary:
 
 @dataclass(slots=True)
 class Block:
-    """Decoded packets: `rows` valid rows of `columns` (valid until the next block), and the CM messages among them."""
+    """Decoded packets: `rows` valid rows of `columns` (valid until the next block), and the CM messages among them.
+
+    With `keep_bytes`, the frame of a row is ``data[batch][offset : offset + cap_len]`` (`BYTES_COLUMNS`).
+    """
 
     columns: dict[str, np.ndarray]
     rows: int
     messages: list[Message]
+    data: dict[int, np.ndarray] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -100,6 +106,8 @@ class Blocks:
         Addresses known so far.
     options : ReadOptions
         How to read.
+    keep_bytes : bool
+        Hand on the bytes of the frames, too.
 
     Attributes
     ----------
@@ -122,6 +130,7 @@ class Blocks:
         progress: Callable[[int, int | None], None] | None = None,
         hosts: HostTable | None = None,
         options: ReadOptions = DEFAULT_OPTIONS,
+        keep_bytes: bool = False,
     ) -> None:
         if not inputs:
             raise ArgumentError("no capture given")
@@ -141,6 +150,10 @@ class Blocks:
             self._judge = Judge(options.icrc, len(self.hosts.words), BATCH)
             self.judgements = self._judge.judgements
             self._decoder.columns |= {"icrc_status": self._judge.icrc_status, "standing": self._judge.standing}
+        self._keep_bytes = keep_bytes
+        self._batches = 0
+        if keep_bytes:
+            self._decoder.columns |= {"batch": np.zeros(BATCH, np.int64), "link_type": np.zeros(BATCH, np.uint16)}
         self.files: list[FileSummary] = []
         self._queue: list[tuple[FileSummary, str | BinaryIO]] = []
         self._sizes: dict[int, tuple[int, int | None]] = {}
@@ -233,6 +246,7 @@ class Blocks:
                 if self._judge is not None:
                     self._judge.judge(self._decoder.columns, rows, records.data)
                 messages = cm_messages(self._decoder.columns, rows, records.data) if rows else []
+                data = self._bytes(records, rows) if self._keep_bytes and rows else {}
                 self._report(one)
                 if rows or (alone and self._poll_s is not None):
                     columns = self._decoder.columns
@@ -241,7 +255,16 @@ class Blocks:
                         # within a file the order of the file stands, even where its clock stepped back
                         reached = np.maximum(np.maximum.accumulate(columns["time_ns"]), one.latest)
                         columns[_REACHED], one.latest = reached, int(reached[-1])
-                    one.waiting = Block(columns, rows, messages)
+                    one.waiting = Block(columns, rows, messages, data)
+
+    def _bytes(self, records: Records, rows: int) -> dict[int, np.ndarray]:
+        """The batch's bytes under a number of their own: the reader's buffer is overwritten by the next batch."""
+        columns = self._decoder.columns
+        self._batches += 1
+        columns["batch"][:rows] = self._batches
+        columns["link_type"][:rows] = records.link_type[(columns["frame_key"][:rows] & FRAME_MASK) - records.first_frame]
+        end = int((columns["offset"][:rows] + columns["cap_len"][:rows]).max())
+        return {self._batches: records.data[:end].copy()}
 
     def _ready(self, active: list[_Active]) -> Iterator[Block]:
         """The blocks, or the parts of blocks, that nothing still to come can precede."""
@@ -316,8 +339,8 @@ def _split(block: Block, horizon: int) -> tuple[Block, Block | None]:
     tail = {name: column[cut : block.rows] for name, column in block.columns.items()}
     later = [dataclasses.replace(message, row=message.row - cut) for message in block.messages if message.row >= cut]
     return (
-        Block(head, cut, [message for message in block.messages if message.row < cut]),
-        Block(tail, block.rows - cut, later),
+        Block(head, cut, [message for message in block.messages if message.row < cut], block.data),
+        Block(tail, block.rows - cut, later, block.data),
     )
 
 
@@ -325,9 +348,8 @@ def _merge(parts: list[Block]) -> Block:
     """Blocks of several files as one in time order; rows of equal time keep the order of the files."""
     if len(parts) == 1:
         only = parts[0]
-        return Block(
-            {k: np.ascontiguousarray(v[: only.rows]) for k, v in only.columns.items()}, only.rows, only.messages
-        )
+        columns = {name: np.ascontiguousarray(column[: only.rows]) for name, column in only.columns.items()}
+        return Block(columns, only.rows, only.messages, only.data)
     times = np.concatenate([part.columns[_REACHED] for part in parts])
     order = np.argsort(times, kind="stable")
     place = np.empty_like(order)
@@ -341,4 +363,4 @@ def _merge(parts: list[Block]) -> Block:
         messages += [dataclasses.replace(message, row=int(place[first + message.row])) for message in part.messages]
         first += part.rows
     messages.sort(key=lambda message: message.row)
-    return Block(columns, len(order), messages)
+    return Block(columns, len(order), messages, {key: data for part in parts for key, data in part.data.items()})
