@@ -9,7 +9,7 @@ from roce_dissect.dissect.tree import Node
 
 __all__ = ["hex_dump", "tree_lines"]
 
-_NAME, _VALUE, _MEANING = 22, 26, 46  # columns of text, at least
+_NAME, _VALUE, _MEANING = 24, 26, 46  # columns of text, at least
 _IN_A_LINE = 16
 
 

@@ -26,7 +26,8 @@ _STATUS = {
     "unknown_opcode": "no such opcode",
     "unknown_version": "a transport version other than 0",
 }
-_TOLD = {
+#: What the tracker says: words of values, ``""`` for all others.
+_TOLD: dict[str, dict[Any, str]] = {
     "role": {
         "other": "not judged",
         "request": "a request of a connection",
@@ -56,11 +57,10 @@ _TOLD = {
         "discarded": "dropped silently",
         "qp_error": "the QP is in error",
     },
-    "stream": {-1: "none"},
-    "psn_ext": {-1: "none"},
-    "missing_before": {},
-}  # fmt: skip
-_STREAM = "row of the streams table"
+    "stream": {"": "row of the streams table"},
+    "psn_ext": {"": "PSN unwrapped"},
+    "missing_before": {"": "PSNs that did not pass here"},
+}
 
 
 def dissect(row: Mapping[str, Any], *, path: str = "", start_ns: int | None = None) -> list[Node]:
@@ -115,19 +115,19 @@ def packet_rows(packets: pd.DataFrame) -> Iterator[dict[str, Any]]:
 
 def _frame(row: Mapping[str, Any], data: bytes, descent: Descent, path: str, start_ns: int | None) -> Node:
     """What the capture says of the frame, and the summary of its headers."""
-    node = Node("frame", None, f"Frame {row['frame']}" if "frame" in row else "Frame", "", 0, len(data))
+    title = f"Frame {row['frame']}" if "frame" in row else "Frame"
+    node = Node("frame", None, f"{title} of {path}" if path else title, "", 0, len(data))
 
     def tell(name: str, meaning: str = "", text: str | None = None) -> None:
         value = row.get(name)
         if value is not None:
             node.children.append(Node(name, value, str(value) if text is None else text, meaning, column=name))
 
-    tell("file", path)
+    tell("file", "counted from 0")
     tell("frame")
     if row.get("time_ns") is not None:
-        since = None if start_ns is None else row["time_ns"] - start_ns
-        relative = "" if since is None else f"{since / 1e9:+.9f} s from the first frame"
-        tell("time_ns", relative, clock(row["time_ns"]))
+        since = "" if start_ns is None else _since(row["time_ns"] - start_ns)
+        tell("time_ns", since, clock(row["time_ns"]))
     tell("wire_len", "bytes")
     lacking = (row.get("wire_len") or 0) - len(data)
     tell("cap_len", "bytes" + (f", {lacking} are not in the capture" if lacking > 0 else ""))
@@ -143,18 +143,17 @@ def _frame(row: Mapping[str, Any], data: bytes, descent: Descent, path: str, sta
     return node
 
 
+def _since(time_ns: int) -> str:
+    whole, rest = divmod(abs(time_ns), 1_000_000_000)
+    return f"{whole}.{rest:09} s {'after' if time_ns >= 0 else 'before'} the first frame"
+
+
 def _tracker(row: Mapping[str, Any]) -> Node:
     node = Node("tracker", None, "In its connection")
     for name, meanings in _TOLD.items():
         value = row.get(name)
         if value is None or (name == "standing" and value == "full") or (name == "missing_before" and not value):
             continue
-        meaning = meanings.get(value, "")
-        if name == "stream" and value >= 0:
-            meaning = _STREAM
-        elif name == "psn_ext" and value >= 0:
-            meaning = "PSN unwrapped"
-        elif name == "missing_before":
-            meaning = "PSNs that did not pass here"
-        node.children.append(Node(name, value, str(value), meaning, column=name))
+        text, meaning = ("none", "") if value == -1 else (str(value), meanings.get(value, meanings.get("", "")))
+        node.children.append(Node(name, value, text, meaning, column=name))
     return node

@@ -7,7 +7,6 @@ from functools import cache
 from typing import Any
 
 from scapy.fields import (
-    BitField,
     IP6Field,
     StrFixedLenField,
     XBitField,
@@ -102,7 +101,7 @@ def layer_fields(layer: type[Any]) -> tuple[Field, ...]:
 
 
 def _field(layer: str, one: Any) -> Field:
-    bits = one.size if isinstance(one, BitField) else int(one.sz) * 8
+    bits = getattr(one, "size", None) or int(one.sz) * 8  # fields of bits have a size of their own, in bits
     name = _COLUMNS.get((layer, one.name), one.name)
     base, meaning = _MEANINGS.get((layer, one.name), ("", None))
     if not base:

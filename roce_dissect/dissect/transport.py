@@ -68,11 +68,11 @@ def transport_sections(data: bytes, where: Transport, ethernet: bool, row: Mappi
     sections += headers
     payload_len = where.end - ICRC_SIZE - pad - where.bth - BTH_SIZE - chain_size(HEADERS.get(opcode, 0))
     to_management = opcode == _UD_SEND_ONLY and bth.values["dest_qp"] <= GSI_QP
-    sections.append(_payload(data, at if whole else len(data), payload_len, not to_management))
+    sections.append(_payload(data, at if whole else None, payload_len, not to_management))
     if whole:
         if to_management:
             sections += management_datagram(data, at, min(at + max(payload_len, 0), len(data)))
-        sections += _pad(data, at + payload_len, pad, payload_len)
+        sections += _pad(data[: where.end - ICRC_SIZE], at + max(payload_len, 0), pad)
     sections.append(_icrc(data, where, opcode, row))
     behind = where.end
     if where.lrh is not None:
@@ -100,10 +100,11 @@ def _extended(data: bytes, at: int, limit: int, opcode: int) -> tuple[list[Node]
     return sections, at, True
 
 
-def _payload(data: bytes, at: int, length: int, shown: bool) -> Node:
-    """The payload; `length` is negative where the lengths contradict the headers."""
-    there = data[at : at + max(length, 0)]
-    node = Node("payload", None, "Payload", "", min(at, len(data)), len(there))
+def _payload(data: bytes, at: int | None, length: int, shown: bool) -> Node:
+    """The payload; `length` is negative where the lengths contradict the headers, `at` None where those are cut."""
+    there = b"" if at is None else data[at : at + max(length, 0)]
+    node = Node("payload", None, "Payload", "", at, len(there))
+    at = at or 0
     meaning = octets(max(length, 0))
     if length < 0:
         meaning = f"bytes: headers and pad take {-length} more than the length fields leave"
@@ -118,13 +119,14 @@ def _payload(data: bytes, at: int, length: int, shown: bool) -> Node:
     return node
 
 
-def _pad(data: bytes, at: int, count: int, payload_len: int) -> list[Node]:
-    there = data[at : at + count] if payload_len >= 0 else b""
+def _pad(covered: bytes, at: int, count: int) -> list[Node]:
+    """The pad: what lies between payload and ICRC of the bytes `covered` by that."""
+    there = covered[at:]
     if not there:
         return []
     meaning = "zeros" if not any(there) else "not zeros"
     if len(there) < count:
-        meaning += f"; {len(there)} of {count} bytes captured"
+        meaning += f"; {len(there)} of {count} bytes"
     return [Node("pad", None, "Pad", "", at, len(there), children=[plain_bytes("pad", there, at, meaning)])]
 
 

@@ -27,7 +27,8 @@ class Node:
     name : str
         The packet table's column where there is one of that value, else a name in its style.
     value : int, str or None
-        As a program wants it: addresses as text, bytes as hexadecimal digits. None: nothing but `children`.
+        As the packet table has it: IP addresses as text, MAC addresses as numbers; bytes are hexadecimal digits. None:
+        nothing but `children`, or what is not there.
     text : str
         The value as people want to read it, in its usual base; a section's title.
     meaning : str
@@ -201,8 +202,6 @@ def _hexadecimal(data: bytes) -> str:
 
 
 def _plain(value: int, one: Field) -> int | str:
-    if one.base == "mac":
-        return value.to_bytes(6, "big").hex(":")
     if one.base == "ipv4":
         return str(IPv4Address(value))
     if one.base == "ipv6":
@@ -220,6 +219,8 @@ def _text(value: int, one: Field) -> str:
         return f"{value} ({value:#x})"
     if one.base == "hex+dec":
         return f"{value:#x} ({value})"
+    if one.base == "mac":
+        return value.to_bytes(6, "big").hex(":")
     if one.base == "bytes":
         return _hexadecimal(value.to_bytes(one.bits // 8, "big"))
     return str(_plain(value, one))
