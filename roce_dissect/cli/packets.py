@@ -1,4 +1,4 @@
-"""``roce-dissect packets``: one line per RoCE packet."""
+"""``roce-dissect packets``: one line per RoCE packet, or each one's frame in full."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from roce_dissect.cli.common import INTERRUPTED, POLL_S, Interrupt, report_files
+from roce_dissect.cli.common import FINE, INTERRUPTED, POLL_S, Interrupt, complain, report_files
 from roce_dissect.cli.options import reading_options
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from roce_dissect.analysis.packet_sources import PacketSession
+    from roce_dissect.cli.wireshark import Wireshark
     from roce_dissect.decode.options import ReadOptions
 
 __all__ = ["command"]
@@ -24,15 +26,40 @@ __all__ = ["command"]
 @click.option("--format", "form", type=click.Choice(["text", "csv", "jsonl"]), default="text", show_default=True)
 @click.option("--columns", metavar="NAME,...", help="Columns to print, in this order; in text form, separated by tabs.")
 @click.option("--count", "most", type=click.IntRange(1), metavar="N", help="Stop after N packets.")
+@click.option(
+    "--frame", "frames", metavar="N,N-M,...", help="Only these frames, by Wireshark's numbers: 5,86-90,1000- for example."
+)
+@click.option("-V", "--dissect", "full", is_flag=True, help="Print each frame in full, as a tree: text or jsonl.")
+@click.option("--hex", "dump", is_flag=True, help="With -V: the bytes of each frame, too.")
+@click.option(
+    "--tshark",
+    "beside",
+    is_flag=True,
+    help="With -V and --frame or --count: what Wireshark says of the same frames (needs pyshark and tshark).",
+)
 @reading_options
-def command(files: tuple[str, ...], form: str, columns: str | None, most: int | None, options: ReadOptions) -> int:
-    """Print one line per RoCE packet, with verdicts.
+def command(
+    files: tuple[str, ...],
+    form: str,
+    columns: str | None,
+    most: int | None,
+    frames: str | None,
+    full: bool,
+    dump: bool,
+    beside: bool,
+    options: ReadOptions,
+) -> int:
+    """Print one line per RoCE packet, with verdicts; or whole frames, field by field.
 
     In text form: frame, time since the first frame, addresses, operation, QP, PSN, length, and what is remarkable:
     syndrome, verdict unless it is new, what the responder made of it (as far as this
     point of the capture tells) unless it accepted it. csv and jsonl have all
     columns that docs/json.md lists, opcode as a number and operation as its name.
+
+    With -V: every field from the link header to the end of the frame with its name, value, meaning and place in the
+    frame (byte 0 is the first one; bit 0 is the least significant one), then what the packet is on its connection.
     """
+    from roce_dissect.analysis.frame_ranges import FrameRanges
     from roce_dissect.analysis.packet_sources import PacketSession
     from roce_dissect.cli.forms import warn_if_slow
     from roce_dissect.cli.packet_lines import TEXT_COLUMNS
@@ -41,13 +68,26 @@ def command(files: tuple[str, ...], form: str, columns: str | None, most: int | 
     names = None if columns is None else tuple(name.strip() for name in columns.split(",") if name.strip())
     if names == ():
         raise click.UsageError("--columns names no column")
-    if names is None and form == "text":
+    full = full or dump or beside
+    if full:
+        _demand_tree(form, columns, dump or beside)
+    chosen = None if frames is None else FrameRanges(frames)
+    wireshark = _wireshark(files, chosen is not None or most is not None) if beside else None
+    if names is None and form == "text" and not full:
         names = (*(("file",) if len(files) > 1 else ()), *TEXT_COLUMNS)
     wanted = packet_columns(names)
     warn_if_slow()
+    found = 0
     with Interrupt() as interrupt:
         session = PacketSession(
-            list(files), wanted, keep_going=True, progress=lambda *_: interrupt.look(), poll_s=POLL_S, options=options
+            list(files),
+            wanted,
+            keep_going=True,
+            progress=lambda *_: interrupt.look(),
+            poll_s=POLL_S,
+            options=options,
+            frames=chosen,
+            with_bytes=full,
         )
         if form == "csv":
             click.echo(",".join(column.name for column in wanted))
@@ -55,7 +95,11 @@ def command(files: tuple[str, ...], form: str, columns: str | None, most: int | 
             left = most
             for packets in interrupt.through(session):
                 packets = packets if left is None else packets.iloc[:left]
-                sys.stdout.write(_text(packets, form, columns is not None, session.first_time_ns or 0))
+                found += len(packets)
+                if full:
+                    sys.stdout.write(_trees(packets, session, form, dump, wireshark))
+                else:
+                    sys.stdout.write(_text(packets, form, columns is not None, session.first_time_ns or 0))
                 sys.stdout.flush()
                 if left is not None:
                     left -= len(packets)
@@ -64,7 +108,38 @@ def command(files: tuple[str, ...], form: str, columns: str | None, most: int | 
         except KeyboardInterrupt:
             interrupt.wanted = True
     status = report_files(asdict(one) for one in session.files)
+    if chosen is not None and not found and status == FINE and not interrupt.wanted:
+        complain("there is no RoCE packet among these frames")
     return INTERRUPTED if interrupt.wanted else status
+
+
+def _demand_tree(form: str, columns: str | None, only_text: bool) -> None:
+    """Refuse what does not go with whole frames."""
+    if columns is not None:
+        raise click.UsageError("--columns does not go with -V, which prints every field")
+    if form == "csv":
+        raise click.UsageError("-V prints a tree: it goes with --format text or jsonl")
+    if only_text and form != "text":
+        raise click.UsageError("--hex and --tshark go with --format text only")
+
+
+def _wireshark(files: tuple[str, ...], few: bool) -> Wireshark:
+    from roce_dissect.cli.reading import readable_once
+    from roce_dissect.cli.wireshark import Wireshark
+
+    if readable_once(files):
+        raise click.UsageError("--tshark reads the capture once more: give a file, not standard input or a pipe")
+    if not few:
+        raise click.UsageError("--tshark is for a few frames: choose them with --frame or --count")
+    return Wireshark()
+
+
+def _trees(packets: pd.DataFrame, session: PacketSession, form: str, dump: bool, wireshark: Wireshark | None) -> str:
+    from roce_dissect.cli.dissection import dissected
+
+    paths = [one.path for one in session.files]
+    as_json = form == "jsonl"
+    return dissected(packets, paths, session.first_time_ns, as_json=as_json, dump=dump, wireshark=wireshark)
 
 
 def _text(packets: pd.DataFrame, form: str, chosen: bool, start_ns: int) -> str:

@@ -198,6 +198,8 @@ def plain_bytes(name: str, data: bytes, at: int, meaning: str = "") -> Node:
 def _hexadecimal(data: bytes) -> str:
     if len(data) > _FEW and not any(data):
         return f"{len(data)} zeros"
+    if not data:
+        return "none"
     return data[:_SHOWN_HEX].hex(" ") + (" ..." if len(data) > _SHOWN_HEX else "")
 
 
