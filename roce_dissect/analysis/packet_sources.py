@@ -177,7 +177,7 @@ class PacketSession:
 
 def _dissection_columns(
     columns: Mapping[str, np.ndarray], rows: np.ndarray | slice, data: Mapping[int, np.ndarray]
-) -> dict[str, object]:
+) -> dict[str, np.ndarray]:
     """`DISSECTION_COLUMNS` of chosen rows, from columns of `Blocks` and the bytes of their batches."""
     batch, offset, cap_len = (columns[name][rows].tolist() for name in ("batch", "offset", "cap_len"))
     places = zip(batch, offset, cap_len, strict=True)

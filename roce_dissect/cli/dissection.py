@@ -68,7 +68,7 @@ def _asked(packets: pd.DataFrame, paths: Sequence[str], wireshark: Wireshark) ->
     """(file, frame) -> what Wireshark says, of all packets; each file is read once."""
     found = {}
     for file, of_file in packets.groupby("file"):
-        index = int(file)  # type: ignore[call-overload]
+        index = int(file)
         for frame, layers in wireshark.frames(paths[index], of_file["frame"].astype(int).tolist()).items():
             found[index, frame] = layers
     return found

@@ -27,7 +27,10 @@ __all__ = ["command"]
 @click.option("--columns", metavar="NAME,...", help="Columns to print, in this order; in text form, separated by tabs.")
 @click.option("--count", "most", type=click.IntRange(1), metavar="N", help="Stop after N packets.")
 @click.option(
-    "--frame", "frames", metavar="N,N-M,...", help="Only these frames, by Wireshark's numbers: 5,86-90,1000- for example."
+    "--frame",
+    "frames",
+    metavar="N,N-M,...",
+    help="Only these frames, by Wireshark's numbers: 5,86-90,1000- say.",
 )
 @click.option("-V", "--dissect", "full", is_flag=True, help="Print each frame in full, as a tree: text or jsonl.")
 @click.option("--hex", "dump", is_flag=True, help="With -V: the bytes of each frame, too.")

@@ -1,8 +1,8 @@
 """Wireshark's own dissection of chosen frames, through pyshark, beside ours.
 
 It is shown as it is, to look at; whole captures are another task. Where a field is one of our columns it is marked
-whether the values are equal. Two known differences of form are no differences here: Wireshark reads the ICRC big-endian,
-and has times as seconds.
+whether the values are equal. Differences of form are no differences here: Wireshark reads the ICRC big-endian, has
+times as seconds, and immediate data as bytes.
 """
 
 from __future__ import annotations
@@ -43,6 +43,10 @@ _ALSO = {
     "va": ("infiniband.atomiceth.va",),
     "r_key": ("infiniband.atomiceth.r_key",),
 }
+
+
+#: Fields of ours that are numbers, and bytes to Wireshark.
+_BYTES = ("infiniband.immdt", "infiniband.ieth")
 
 
 def _columns_by_field() -> dict[str, list[str]]:
@@ -175,7 +179,7 @@ def same(field: TheirField, node: Node) -> bool:
             return int(Decimal(field.value) * 1_000_000_000) == node.value
     if isinstance(node.value, str):
         return _address(field.value) == _address(node.value)
-    number = _number(field.value)
+    number = _number("0x" + field.value.replace(":", "") if field.name in _BYTES else field.value)
     if field.name == "infiniband.invariant.crc" and number is not None:
         number = int.from_bytes(number.to_bytes(4, "big"), "little")
     return number == node.value
@@ -201,7 +205,7 @@ def _close(loop: asyncio.AbstractEventLoop, capture: Any) -> str:
 
     Returns the last line that tshark wrote on its standard error when it failed, or nothing.
     """
-    processes = getattr(capture, "_running_processes", set())
+    processes: set[Any] = getattr(capture, "_running_processes", set())
     failed = False
     for process in processes.copy():
         with contextlib.suppress(Exception):

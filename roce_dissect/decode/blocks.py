@@ -262,7 +262,9 @@ class Blocks:
         columns = self._decoder.columns
         self._batches += 1
         columns["batch"][:rows] = self._batches
-        columns["link_type"][:rows] = records.link_type[(columns["frame_key"][:rows] & FRAME_MASK) - records.first_frame]
+        columns["link_type"][:rows] = records.link_type[
+            (columns["frame_key"][:rows] & FRAME_MASK) - records.first_frame
+        ]
         end = int((columns["offset"][:rows] + columns["cap_len"][:rows]).max())
         return {self._batches: records.data[:end].copy()}
 

@@ -1,7 +1,7 @@
 """Fields of the headers below the transport, which no layer of ours defines.
 
-Sources: IEEE 802.3, 802.1Q; tcpdump.org link types; RFC 791, 768, 8200, 4302, 7348 (VXLAN), 8926 (GENEVE), 2784 and 2890
-(GRE), 7637 (NVGRE), 3032 (MPLS), draft-foschiano-erspan; for the group policy of VXLAN draft-smith-vxlan-group-policy.
+Sources: IEEE 802.3, 802.1Q; tcpdump.org link types; RFC 791, 768, 8200, 4302, 7348 (VXLAN), 8926 (GENEVE), 2784 and
+2890 (GRE), 7637 (NVGRE), 3032 (MPLS), draft-foschiano-erspan, draft-smith-vxlan-group-policy.
 """
 
 from __future__ import annotations
@@ -11,9 +11,35 @@ from roce_dissect.dissect.tree import Field
 from roce_dissect.spec import net
 
 __all__ = [
-    "CONTROL_WORD", "COOKED", "COOKED2", "ERF", "ERF_EXTENSION", "ERF_PAD", "ERSPAN2", "ERSPAN3", "ERSPAN3_SUBHEADER",
-    "ETHERNET", "EXTENSION", "FRAGMENT", "GENEVE", "GENEVE_OPTION", "GRE", "GRE_CHECKSUM", "GRE_KEY", "GRE_SEQUENCE",
-    "GRETAP_KEY", "IPV4", "IPV6", "LOOPBACK", "MPLS", "NVGRE_KEY", "UDP", "VLAN", "VLAN2", "VXLAN", "loopback_family",
+    "CONTROL_WORD",
+    "COOKED",
+    "COOKED2",
+    "ERF",
+    "ERF_EXTENSION",
+    "ERF_PAD",
+    "ERSPAN2",
+    "ERSPAN3",
+    "ERSPAN3_SUBHEADER",
+    "ETHERNET",
+    "EXTENSION",
+    "FRAGMENT",
+    "GENEVE",
+    "GENEVE_OPTION",
+    "GRE",
+    "GRETAP_KEY",
+    "GRE_CHECKSUM",
+    "GRE_KEY",
+    "GRE_SEQUENCE",
+    "IPV4",
+    "IPV6",
+    "LOOPBACK",
+    "MPLS",
+    "NVGRE_KEY",
+    "UDP",
+    "VLAN",
+    "VLAN2",
+    "VXLAN",
+    "loopback_family",
 ]  # fmt: skip
 
 _PACKET_TYPES = {0: "to this host", 1: "broadcast", 2: "multicast", 3: "to another host", 4: "sent by this host"}
@@ -95,7 +121,7 @@ IPV6 = (
     Field("dscp", 6, "dec", words.dscp, "dscp"),
     Field("ecn", 2, "dec", words.ecn, "ecn"),
     Field("flow_label", 20, "hex", None, "flow_label"),
-    Field("ip_len", 16, "dec", words.named({0: "a jumbo payload, or left to the NIC"}, "bytes behind this header"), "ip_len"),
+    Field("ip_len", 16, "dec", words.named({0: "a jumbo payload, or left to the NIC"}, "bytes behind this"), "ip_len"),
     Field("next_header", 8, "dec", words.ip_protocol),
     Field("ttl", 8, "dec", None, "ttl"),
     Field("src", 128, "ipv6", None, "src"),

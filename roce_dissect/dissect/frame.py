@@ -66,8 +66,8 @@ _TOLD: dict[str, dict[Any, str]] = {
 def dissect(row: Mapping[str, Any], *, path: str = "", start_ns: int | None = None) -> list[Node]:
     """Sections of a packet's frame.
 
-    Every byte of the frame is in one of them, save those of fields that are told as missing. Nothing here raises on what
-    a frame holds.
+    Every byte of the frame is in one of them, save those of fields that are told as missing. Nothing here raises on
+    what a frame holds.
 
     Parameters
     ----------

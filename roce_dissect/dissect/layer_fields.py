@@ -49,6 +49,8 @@ def _opcode(value: int) -> str:
     return f"{transport}, unknown operation {value & 31:#04x}" if name.startswith("opcode") else f"{name} ({transport})"
 
 
+_SELECTIVITY = {0: "the range that the RETH tells", 1: "the whole memory region"}
+_PLACEMENT = {0: "", 1: "global visibility", 2: "persistence", 3: "global visibility and persistence"}
 _KEY = "key of the responder's memory"
 #: Base (empty: as the layer prints it) and words of fields.
 _MEANINGS: dict[tuple[str, str], tuple[str, Callable[[int], str] | None]] = {
@@ -79,8 +81,8 @@ _MEANINGS: dict[tuple[str, str], tuple[str, Callable[[int], str] | None]] = {
     ("DETH", "src_qp"): ("hex+dec", words.qp),
     ("RDETH", "ee_context"): ("hex+dec", None),
     ("XRCETH", "xrc_srq"): ("hex+dec", words.constant("shared receive queue that it is for")),
-    ("FETH", "selectivity"): ("", words.named({0: "the range that the RETH tells", 1: "the whole memory region"}, "reserved")),
-    ("FETH", "placement"): ("hex", words.named({0: "", 1: "global visibility", 2: "persistence", 3: "global visibility and persistence"}, "reserved bits")),
+    ("FETH", "selectivity"): ("", words.named(_SELECTIVITY, "reserved")),
+    ("FETH", "placement"): ("hex", words.named(_PLACEMENT, "reserved bits")),
     ("GRH", "dscp"): ("", words.dscp),
     ("GRH", "ecn"): ("", words.ecn),
     ("GRH", "pay_len"): ("", words.constant("bytes from the BTH to the end of the ICRC")),
@@ -95,9 +97,7 @@ _MEANINGS: dict[tuple[str, str], tuple[str, Callable[[int], str] | None]] = {
 @cache
 def layer_fields(layer: type[Any]) -> tuple[Field, ...]:
     """Fields of a layer's header; what it keeps of the end of the packet (pad, ICRC, VCRC) is none."""
-    return tuple(
-        _field(layer.__name__, one) for one in layer.fields_desc if not isinstance(one, PadField | IcrcField)
-    )
+    return tuple(_field(layer.__name__, one) for one in layer.fields_desc if not isinstance(one, PadField | IcrcField))
 
 
 def _field(layer: str, one: Any) -> Field:

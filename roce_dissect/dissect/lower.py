@@ -1,11 +1,12 @@
 """From the first byte of a frame to where RoCE begins: link, tags, tunnels, IP and UDP, header by header.
 
-The way is the kernel's (`roce_dissect.decode.kernel`): the destination port tells RoCE, never a guess by another port or
-by content. Only what the kernel took for RoCE comes here, so that the headers of tunnels are whole.
+The way is the kernel's (`roce_dissect.decode.kernel`): the destination port tells RoCE, never a guess by another port
+or by content. Only what the kernel took for RoCE comes here, so that the headers of tunnels are whole.
 """
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 
 from roce_dissect.dissect import fields as layout
@@ -16,7 +17,7 @@ from roce_dissect.dissect.tree import Field, Node, Section, plain_bytes, read_he
 from roce_dissect.layers import GRH, LRH
 from roce_dissect.layout import MOST_LABELS, MOST_TUNNELS
 from roce_dissect.spec import net
-from roce_dissect.spec.headers import BTH_SIZE, GRH_SIZE, ICRC_SIZE, LRH_SIZE
+from roce_dissect.spec.headers import BTH_SIZE, ICRC_SIZE
 from roce_dissect.terms import Tunnel
 
 __all__ = ["Descent", "Transport"]
@@ -105,10 +106,8 @@ class Descent:
         self._tunnels = tunnels
         self._outer_is_told = False
         self._ip: Node | None = None
-        try:
+        with contextlib.suppress(_EndError):
             self._descend(link_type)
-        except _EndError:
-            pass
 
     # -- bookkeeping
 

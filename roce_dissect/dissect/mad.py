@@ -122,7 +122,7 @@ _MEANINGS: dict[str, tuple[str, Callable[[int], str] | None]] = {
     "end_to_end_flow_control": ("dec", words.flag("supported")),
     "starting_psn": ("dec+hex", words.constant("with which the receiver starts sending")),
     "retry_count": ("dec", words.constant("retries after a timeout or a NAK")),
-    "rnr_retry_count": ("dec", words.named({_NO_END: "retries after an RNR NAK without end"}, "retries after an RNR NAK")),
+    "rnr_retry_count": ("dec", words.named({_NO_END: "retries without end"}, "retries after an RNR NAK")),
     "p_key": ("hex", words.p_key),
     "path_mtu": ("dec", _path_mtu),
     "srq": ("dec", words.flag("the sender has a shared receive queue")),

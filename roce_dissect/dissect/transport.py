@@ -115,7 +115,9 @@ def _payload(data: bytes, at: int | None, length: int, shown: bool) -> Node:
         line = there[first : min(first + _IN_A_LINE, _SHOWN)]
         node.children.append(plain_bytes("data", line, at + first, printable(line)))
     if shown and len(there) > _SHOWN:
-        node.children.append(Node("more", None, f"{len(there) - _SHOWN} bytes", "not shown", at + _SHOWN, len(there) - _SHOWN))
+        node.children.append(
+            Node("more", None, f"{len(there) - _SHOWN} bytes", "not shown", at + _SHOWN, len(there) - _SHOWN)
+        )
     return node
 
 
@@ -147,7 +149,9 @@ def _icrc(data: bytes, where: Transport, opcode: int, row: Mapping[str, Any]) ->
         meaning += f"; {right:#010x} would be right"
         if opcode == _FLUSH and zlib.crc32(data[where.bth : at], right) == int.from_bytes(there, "little"):
             meaning += "; it is what Linux rxe 6.12 computes for FLUSH"
-    node.children.append(Node("icrc_status", verdict, verdict, meaning if meaning != verdict else "", column="icrc_status"))
+    node.children.append(
+        Node("icrc_status", verdict, verdict, meaning if meaning != verdict else "", column="icrc_status")
+    )
     return node
 
 

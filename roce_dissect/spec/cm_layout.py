@@ -2,8 +2,8 @@
 
 `roce_dissect.spec.cm` has the few that pairing reads, by their offsets; a test holds the two together.
 
-Source: IBTA Vol. 1, 12.6 and 13.4, annex A11 (IP addressing); Linux ``ibta_vol1_c12.h``, ``rdma_cm``. In reserved bytes of
-REQ, REP and SIDR_REP, Linux carries the vendor id of ECE (enhanced connection establishment).
+Source: IBTA Vol. 1, 12.6 and 13.4, annex A11 (IP addressing); Linux ``ibta_vol1_c12.h``. In reserved bytes of REQ, REP
+and SIDR_REP, Linux carries the vendor id of ECE (enhanced connection establishment).
 """
 
 from __future__ import annotations
@@ -70,8 +70,8 @@ CM_LAYOUTS: dict[CmMessage, tuple[CmField, ...]] = {
     CmMessage.DREP: _layout(_IDS + "private_data:1792"),
     CmMessage.SIDR_REQ: _layout("request_id:32 p_key:16 reserved:16 service_id:64 private_data:1728"),
     CmMessage.SIDR_REP: _layout(
-        "request_id:32 sidr_status:8 info_length:8 ece_vendor_id_high:16 qpn:24 ece_vendor_id_low:8 service_id:64 q_key:32"
-        " info:576 private_data:1088"
+        "request_id:32 sidr_status:8 info_length:8 ece_vendor_id_high:16 qpn:24 ece_vendor_id_low:8 service_id:64"
+        " q_key:32 info:576 private_data:1088"
     ),
     CmMessage.LAP: _layout(
         _IDS + "reserved:32 qpn:24 remote_response_timeout:5 reserved:3 reserved:32 local_lid:16 remote_lid:16"

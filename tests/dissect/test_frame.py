@@ -108,10 +108,10 @@ def test_every_opcode(frames, rows, form):
     rng = random.Random(4791)
     build = getattr(frames, form)
     made = [
-        build(opcode, rng.randbytes(rng.choice((0, 1, 5, 64, 200))), frames.values_of(opcode, rng), psn=rng.getrandbits(24))
+        build(opcode, rng.randbytes(rng.choice((0, 1, 5, 64, 200))), frames.values_of(opcode, rng), psn=opcode << 8)
         for opcode in frames.CHAINS
-    ]  # fmt: skip
-    made += [build(4, b"abc", tver=3), frames.v2(0x3F, b"xyz") if 0x3F in frames.CHAINS else build(4, b"x")]
+    ]
+    made.append(build(4, b"abc", tver=3))
     found = rows(*made)
     assert len(found) == len(made)
     for row in found:
@@ -190,7 +190,7 @@ def test_samples_cut_anywhere(samples, rows):
     for path in sorted(samples.glob("*.pcap*")):
         packets = next(iter(PacketSession(str(path), packet_columns(None), keep_going=False, with_bytes=True)))
         kinds = packets.drop_duplicates(["opcode", "payload_len"])["frame_bytes"].tolist()[:8]
-        for row in all_cut(rows, kinds, lambda frame: (*range(34, min(len(frame), 100)), len(frame) - 4, len(frame) - 1)):
+        for row in all_cut(rows, kinds, lambda frame: (*range(34, 100), len(frame) - 4, len(frame) - 1)):
             judge(row)
 
 
