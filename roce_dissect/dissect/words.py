@@ -139,7 +139,7 @@ def p_key(value: int) -> str:
 def lid(value: int) -> str:
     """Kinds of LIDs (IBTA 4.1.3)."""
     if value == 0:
-        return "reserved"
+        return "none"
     if value == 0xFFFF:
         return "permissive"
     return "multicast" if value >= 0xC000 else ""
