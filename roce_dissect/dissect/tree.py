@@ -164,7 +164,7 @@ def read_header(
         first, last = bit // 8, (bit + one.bits - 1) // 8
         bit += one.bits
         if last >= have:
-            missing.append(one.name)
+            missing += [] if one.name.startswith("reserved") else [one.name]
             continue
         octets = last - first + 1
         low = (last + 1) * 8 - bit
@@ -184,10 +184,10 @@ def read_header(
                 one.column if have >= size else "",
             )
         )
-    if missing:
+    if have < size:
         meaning = f"{have} of {size} bytes {cut_by}"
         node.children.append(Node("missing", None, ", ".join(missing), meaning, at + have, 0))
-    return Section(node, values, not missing, at + size)
+    return Section(node, values, have >= size, at + size)
 
 
 def plain_bytes(name: str, data: bytes, at: int, meaning: str = "") -> Node:

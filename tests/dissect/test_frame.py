@@ -140,6 +140,11 @@ def tunnelled(frames):
     ether_type, body = frames.network(frames.v2(0x11, b"", frames.values_of(0x11, rng)))
     yield from ((body, link) for link in (101, 12, 14, 228))
     yield from ((struct.pack(order, 2) + body, 0) for order in ("<I", ">I"))
+    packet = frames.packet(0x0A, b"abcd", frames.values_of(0x0A, rng))
+    for native in (frames.native(packet), frames.native(packet, {"tclass": 0x6B})):
+        yield native, 247
+        yield frames.erf(native, extensions=2), 197
+    yield frames.erf(plain[0], kind=2), 197
     yield from ((frames.cooked(body, ether_type), 113), (frames.cooked2(body, ether_type), 276))
 
 
