@@ -9,7 +9,7 @@ from roce_dissect.dissect.tree import Node
 
 __all__ = ["hex_dump", "tree_lines"]
 
-_NAME, _VALUE, _MEANING = 24, 26, 46  # columns of text, at least
+_NAME, _VALUE, _MEANING = 24, 24, 44  # columns of text, at least
 _IN_A_LINE = 16
 
 
@@ -41,14 +41,17 @@ def _lines(node: Node, depth: int) -> Iterator[str]:
             if not _is_idle(child):
                 yield from _lines(child, depth + 1)
         return
-    head = f"{indent}{node.name:<{_NAME}}{node.text:<{_VALUE}}"
-    yield _with_place(f"{head}{'' if head.endswith(' ') or not node.meaning else '  '}{node.meaning}", node)
+    yield _with_place(indent + _padded(node.name, _NAME) + _padded(node.text, _VALUE) + node.meaning, node)
+
+
+def _padded(text: str, width: int) -> str:
+    return f"{text:<{width - 2}}  "
 
 
 def _with_place(line: str, node: Node) -> str:
     place = _place(node)
     width = 4 + _NAME + _VALUE + _MEANING
-    return f"{line.rstrip():<{width}}  {place}".rstrip() if place else line.rstrip()
+    return f"{line.rstrip():<{width}}  {place}" if place else line.rstrip()
 
 
 def _is_idle(node: Node) -> bool:

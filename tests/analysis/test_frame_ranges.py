@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -41,6 +43,5 @@ def test_ranges(text, expected, last):
     ],
 )
 def test_what_is_none(text, said):
-    with pytest.raises(ArgumentError, match=".*") as error:
+    with pytest.raises(ArgumentError, match=re.escape(said)):
         FrameRanges(text)
-    assert said in str(error.value)

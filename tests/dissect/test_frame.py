@@ -161,7 +161,7 @@ def test_tunnels_and_links(frames, rows):
         found = rows(*given, link_type=link_type)
         assert len(found) == len(given)
         for row in found:
-            networks = [section for section in judge(row) if section.name in ("ipv4", "ipv6", "grh")]
+            networks = [section for section in judge(row) if section.name in ("ipv4", "ipv6", "grh", "lrh")]
             assert len(networks) >= 1 + (row["outer_src"] is not None)
 
 

@@ -1,4 +1,4 @@
-"""Management datagrams: tshark's fields of real ones; the specification's bytes of those that tshark does not decode."""
+"""Management datagrams: tshark's fields of real ones, and the specification's bytes of what it does not decode."""
 
 from __future__ import annotations
 
@@ -123,7 +123,10 @@ MESSAGES = {
         },
     ),
     CmMessage.LAP: (
-        bytes(12) + struct.pack(">I", 0x33 << 8 | 20 << 3) + bytes(40) + struct.pack(">IBBBB", 0x12345 << 12 | 7, 64, 3, 0x10, 14 << 3),
+        bytes(12)
+        + struct.pack(">I", 0x33 << 8 | 20 << 3)
+        + bytes(40)
+        + struct.pack(">IBBBB", 0x12345 << 12 | 7, 64, 3, 0x10, 14 << 3),
         {
             "qpn": (0x33, "the sender's QP"), "flow_label": (0x12345, ""), "traffic_class": (7, ""),
             "hop_limit": (64, ""), "rate": (3, "10 Gb/s"), "sl": (1, ""),

@@ -134,7 +134,7 @@ def test_flush_of_rxe(softroce):
 @pytest.mark.parametrize(
     ("opcode", "section", "field", "text", "meaning"),
     [
-        (0x11, "aeth", "syndrome", "0x2c", "RNR NAK 0.64 ms (timer code 12): no receive was ready, to be sent again after that"),
+        (0x11, "aeth", "syndrome", "0x62", "NAK remote access error"),
         (0x05, "immdt", "imm_data", "0x68690000", '1751711744 as a number, as text "hi"'),
         (0x0A, "reth", "dma_len", "4096", "bytes, the whole message's"),
         (0x64, "deth", "q_key", "0x80010000", "GSI's"),
@@ -147,7 +147,7 @@ def test_flush_of_rxe(softroce):
 def test_words_of_headers(frames, sections, opcode, section, field, text, meaning):
     values = dict.fromkeys(frames.values_of_names(opcode), 0)
     values |= {
-        "syndrome": 0x2C, "imm_data": 0x68690000, "dma_len": 4096, "q_key": 0x80010000, "feth": 0x13,
+        "syndrome": 0x62, "imm_data": 0x68690000, "dma_len": 4096, "q_key": 0x80010000, "feth": 0x13,
         "compare_data": (1 << 64) - 1,
     }  # fmt: skip
     assert told(sections(frames.v2(opcode, b"", values))[section], field) == (text, meaning)

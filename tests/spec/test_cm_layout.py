@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from roce_dissect.spec import cm
-from roce_dissect.spec.cm_layout import CM_LAYOUTS, IP_CM_LAYOUT, MAD_LAYOUT
 from roce_dissect.spec.cm import CmMessage
+from roce_dissect.spec.cm_layout import CM_LAYOUTS, IP_CM_LAYOUT, MAD_LAYOUT
 
 #: Field: byte behind the MAD's header, bit from the most significant one, width.
 PLACES = {
