@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from roce_dissect.cli.tree_lines import hex_dump, tree_lines
@@ -25,8 +25,8 @@ def dissected(
     as_json: bool = False,
     dump: bool = False,
     wireshark: Wireshark | None = None,
-) -> str:
-    """Text of packets: a tree each with an empty line behind it, or an object a line.
+) -> Iterator[str]:
+    """Text of packets, one after the other: a tree with an empty line behind it, or an object on a line.
 
     Parameters
     ----------
@@ -44,19 +44,17 @@ def dissected(
         Its dissection below each tree.
     """
     theirs = {} if wireshark is None else _asked(packets, paths, wireshark)
-    pieces = []
     for row in packet_rows(packets):
         sections = dissect(row, path=paths[row["file"]], start_ns=start_ns)
         if as_json:
-            pieces.append(_json_line(row, sections))
+            yield _json_line(row, sections)
             continue
-        pieces.append(tree_lines(sections))
+        text = tree_lines(sections)
         if dump:
-            pieces.append("Bytes\n" + hex_dump(row["frame_bytes"]))
+            text += "Bytes\n" + hex_dump(row["frame_bytes"])
         if wireshark is not None:
-            pieces.append(wireshark.lines(theirs.get((row["file"], row["frame"])), sections))
-        pieces.append("\n")
-    return "".join(pieces)
+            text += wireshark.lines(theirs.get((row["file"], row["frame"])), sections)
+        yield text + "\n"
 
 
 def _json_line(row: dict[str, Any], sections: Sequence[Any]) -> str:

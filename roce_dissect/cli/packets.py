@@ -12,6 +12,8 @@ from roce_dissect.cli.common import FINE, INTERRUPTED, POLL_S, Interrupt, compla
 from roce_dissect.cli.options import reading_options
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import pandas as pd
 
     from roce_dissect.analysis.packet_sources import PacketSession
@@ -75,7 +77,7 @@ def command(
     if full:
         _demand_tree(form, columns, dump or beside)
     chosen = None if frames is None else FrameRanges(frames)
-    wireshark = _wireshark(files, chosen is not None or most is not None) if beside else None
+    wireshark = _wireshark(files, chosen is not None or most is not None, options) if beside else None
     if names is None and form == "text" and not full:
         names = (*(("file",) if len(files) > 1 else ()), *TEXT_COLUMNS)
     wanted = packet_columns(names)
@@ -100,7 +102,10 @@ def command(
                 packets = packets if left is None else packets.iloc[:left]
                 found += len(packets)
                 if full:
-                    sys.stdout.write(_trees(packets, session, form, dump, wireshark))
+                    for text in _trees(packets, session, form, dump, wireshark):
+                        sys.stdout.write(text)
+                        if interrupt.wanted:  # a batch may hold thousands of them
+                            break
                 else:
                     sys.stdout.write(_text(packets, form, columns is not None, session.first_time_ns or 0))
                 sys.stdout.flush()
@@ -126,7 +131,7 @@ def _demand_tree(form: str, columns: str | None, only_text: bool) -> None:
         raise click.UsageError("--hex and --tshark go with --format text only")
 
 
-def _wireshark(files: tuple[str, ...], few: bool) -> Wireshark:
+def _wireshark(files: tuple[str, ...], few: bool, options: ReadOptions) -> Wireshark:
     from roce_dissect.cli.reading import readable_once
     from roce_dissect.cli.wireshark import Wireshark
 
@@ -134,10 +139,12 @@ def _wireshark(files: tuple[str, ...], few: bool) -> Wireshark:
         raise click.UsageError("--tshark reads the capture once more: give a file, not standard input or a pipe")
     if not few:
         raise click.UsageError("--tshark is for a few frames: choose them with --frame or --count")
-    return Wireshark()
+    return Wireshark(options.ports)
 
 
-def _trees(packets: pd.DataFrame, session: PacketSession, form: str, dump: bool, wireshark: Wireshark | None) -> str:
+def _trees(
+    packets: pd.DataFrame, session: PacketSession, form: str, dump: bool, wireshark: Wireshark | None
+) -> Iterator[str]:
     from roce_dissect.cli.dissection import dissected
 
     paths = [one.path for one in session.files]

@@ -75,13 +75,19 @@ class TheirField:
 class Wireshark:
     """Asks tshark for its dissection of frames.
 
+    Parameters
+    ----------
+    ports : sequence of int
+        UDP ports beside 4791 that it, too, is to take for RoCE.
+
     Raises
     ------
     click.ClickException
         pyshark or tshark is missing; from `frames`: tshark cannot read the file, or not in time.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, ports: Sequence[int] = ()) -> None:
+        self._decode_as = {f"udp.port=={port}": "infiniband" for port in ports}
         try:
             import pyshark
             from pyshark.tshark.tshark import get_tshark_version
@@ -113,6 +119,7 @@ class Wireshark:
             capture = self._open(
                 path,
                 display_filter=" || ".join(f"frame.number == {number}" for number in numbers),
+                decode_as=self._decode_as,
                 keep_packets=False,
                 eventloop=loop,
                 # short SENDs look like RPC over RDMA to a heuristic; nothing behind the last frame is of interest

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import shutil
 import subprocess
@@ -166,3 +167,14 @@ def test_which_of_several():
         "        evil \\x1b[2J",
     ]  # fmt: skip
     assert made.lines(None, []) == "Wireshark 9.9.9 shows nothing of this frame\n"
+
+
+@pytest.mark.usefixtures("wireshark")
+def test_another_port(call, samples, tmp_path):
+    """RoCE on a port that the user named: tshark is told, too."""
+    data = gzip.decompress((samples / "cm_refused.client.pcap.gz").read_bytes()).replace(b"\x12\xb7", b"\x12\xb8")
+    path = tmp_path / "other_port.pcap"
+    path.write_bytes(data)
+    out = call("packets", path, "--port", "4792", "--tshark", "--frame", "1").out
+    assert "  =     Destination Queue Pair: 0x000001" in out
+    assert "  =     Destination Port: 4792" in out
