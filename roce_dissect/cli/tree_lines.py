@@ -34,7 +34,7 @@ def hex_dump(data: bytes) -> str:
 
 def _lines(node: Node, depth: int) -> Iterator[str]:
     indent = "    " * depth
-    if node.children:
+    if node.children or depth == 0:
         title = f"{node.text}: {node.meaning}" if node.meaning else node.text
         yield _with_place(indent + title, node)
         for child in node.children:

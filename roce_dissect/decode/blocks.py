@@ -68,7 +68,8 @@ class FileSummary:
 class Block:
     """Decoded packets: `rows` valid rows of `columns` (valid until the next block), and the CM messages among them.
 
-    With `keep_bytes`, the frame of a row is ``data[batch][offset : offset + cap_len]`` (`BYTES_COLUMNS`).
+    With `keep_bytes`, the frame of a row is ``data[batch][offset : offset + cap_len]`` (`BYTES_COLUMNS`); ``data`` is valid
+    until the next block, too.
     """
 
     columns: dict[str, np.ndarray]
@@ -258,7 +259,11 @@ class Blocks:
                     one.waiting = Block(columns, rows, messages, data)
 
     def _bytes(self, records: Records, rows: int) -> dict[int, np.ndarray]:
-        """The batch's bytes under a number of their own: the reader's buffer is overwritten by the next batch."""
+        """The batch's bytes under a number of their own.
+
+        They are the reader's buffer: a file's next batch is read, into the same, when all rows of this one are handed
+        out and done with.
+        """
         columns = self._decoder.columns
         self._batches += 1
         columns["batch"][:rows] = self._batches
@@ -266,7 +271,7 @@ class Blocks:
             (columns["frame_key"][:rows] & FRAME_MASK) - records.first_frame
         ]
         end = int((columns["offset"][:rows] + columns["cap_len"][:rows]).max())
-        return {self._batches: records.data[:end].copy()}
+        return {self._batches: records.data[:end]}
 
     def _ready(self, active: list[_Active]) -> Iterator[Block]:
         """The blocks, or the parts of blocks, that nothing still to come can precede."""

@@ -5,9 +5,8 @@ from __future__ import annotations
 import gzip
 import io
 import os
+import struct
 import threading
-
-import pytest
 
 from roce_dissect.analysis.frame_ranges import FrameRanges
 from roce_dissect.analysis.packet_sources import DISSECTION_COLUMNS, PacketSession
@@ -109,18 +108,38 @@ def test_reading_stops_behind_the_last_frame(samples, monkeypatch):
     assert source.tell() == len(source.getvalue())
 
 
-@pytest.mark.parametrize("link_type", [1, 113])
-def test_link_types(link_type):
-    """That of each frame's own interface."""
-    from struct import pack
+def pcapng(*frames):
+    """Frames as (interface, bytes) of a pcapng file with an Ethernet, a cooked and a raw interface."""
 
-    capture = pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, link_type)
-    frame = bytes(12) + b"\x08\x00" if link_type == 1 else bytes(14) + b"\x08\x00"
-    frame += bytes.fromhex("4500003000004000401100000a0000010a000002c00012b7001c0000") + bytes(20)
-    capture += pack("<IIII", 1, 0, len(frame), len(frame)) + frame
-    [table] = read(io.BytesIO(capture))
-    assert table["link_type"].tolist() == [link_type]
-    assert table["frame_bytes"].tolist() == [frame]
+    def block(kind, body):
+        size = len(body) + 12
+        return struct.pack("<II", kind, size) + body + struct.pack("<I", size)
+
+    out = block(0x0A0D0D0A, struct.pack("<IHHq", 0x1A2B3C4D, 1, 0, -1))
+    out += b"".join(block(1, struct.pack("<HHI", link_type, 0, 0)) for link_type in LINK_TYPES)
+    for number, (interface, frame) in enumerate(frames):
+        head = struct.pack("<IIIII", interface, 0, number, len(frame), len(frame))
+        out += block(6, head + frame + bytes(-len(frame) % 4))
+    return out
+
+
+LINK_TYPES = (1, 113, 101)
+
+
+def test_link_types(monkeypatch):
+    """That of each frame's own interface, in every batch, between frames that are no RoCE."""
+    monkeypatch.setattr("roce_dissect.capture.reader._BUFFER_BYTES", 1 << 10)
+    packet = bytes.fromhex("4500003000004000401100000a0000010a000002c00012b7001c0000") + bytes(20)
+    headers = (bytes(12) + b"\x08\x00", bytes(14) + b"\x08\x00", b"")
+    arp = (0, bytes(12) + b"\x08\x06" + bytes(28))
+    given = []
+    for number in range(100):
+        given += [(number * 7 % 3, headers[number * 7 % 3] + packet), *([arp] * (number % 4))]
+    tables = read(io.BytesIO(pcapng(*given)))
+    assert len(tables) > 3
+    expected = [(LINK_TYPES[interface], frame) for interface, frame in given if (interface, frame) != arp]
+    assert [pair for table in tables
+            for pair in zip(table["link_type"], table["frame_bytes"], strict=True)] == expected  # fmt: skip
 
 
 def test_nobody_pays_who_does_not_ask(samples):

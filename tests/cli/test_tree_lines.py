@@ -39,6 +39,10 @@ def test_lines():
     ]  # fmt: skip
 
 
+def test_a_section_without_fields():
+    assert tree_lines([Node("no_bth", None, "No BTH", "no room", 4, 0)]) == "No BTH: no room\n"
+
+
 def test_nothing_runs_together():
     tree = [Node("t", None, "T", children=[Node("n" * 40, 1, "v" * 40, "m" * 80, 0, 1)])]
     assert tree_lines(tree).splitlines()[1].split() == ["n" * 40, "v" * 40, "m" * 80, "byte", "0"]

@@ -134,6 +134,8 @@ def tunnelled(frames):
             for version in (4, 6):
                 yield frames.outer_ethernet(frames.outer(body, protocol, version), version), 1
         if name not in frames.WITHOUT_ETHERNET:
+            protocol, body = wrap(frames.v1(psn=1))  # tags outside, none inside
+            yield frames.outer_ethernet(frames.outer(body, protocol), tags=((0x8100, 9), (0x8100, 8))), 1
             protocol, body = wrap(plain[1])
             again, body = frames.TUNNELS["gre"][0](frames.outer_ethernet(frames.outer(body, protocol)))
             yield frames.outer_ethernet(frames.outer(body, again)), 1
