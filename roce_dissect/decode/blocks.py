@@ -68,8 +68,8 @@ class FileSummary:
 class Block:
     """Decoded packets: `rows` valid rows of `columns` (valid until the next block), and the CM messages among them.
 
-    With `keep_bytes`, the frame of a row is ``data[batch][offset : offset + cap_len]`` (`BYTES_COLUMNS`); ``data`` is valid
-    until the next block, too.
+    With `keep_bytes`, the frame of a row is ``data[batch][offset : offset + cap_len]`` (`BYTES_COLUMNS`); ``data`` is
+    valid until the next block, too.
     """
 
     columns: dict[str, np.ndarray]
