@@ -1,7 +1,7 @@
 """What decoding costs: ``python benchmarks/kernel.py [--packets 2e5] [--runs 15]``.
 
-CPU time of `Decoder.decode` alone, over records that were read before, with the columns that the tracker reads: plain
-frames, and the same ones in VXLAN, in turn. Run it from two checkouts in turn to compare them.
+CPU time of `Decoder.decode` alone, over records that were read before, with the columns that the tracker and the ICRC
+pass read: plain frames, and the same ones in VXLAN, in turn. Run it from two checkouts in turn to compare them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,10 @@ from pathlib import Path
 import numpy as np
 
 from roce_dissect.capture.reader import Records, open_capture
+from roce_dissect.columns import JUDGED
 from roce_dissect.decode.decoder import Decoder
+from roce_dissect.decode.replies import REPLY_COLUMNS
+from roce_dissect.decode.standing import STANDING_COLUMNS
 from roce_dissect.flows.flow_table import FLOW_COLUMNS
 
 HERE = Path(__file__).resolve().parent
@@ -68,7 +71,8 @@ def main() -> None:
         subprocess.run([sys.executable, HERE / "generate.py", str(options.packets), path], check=True)
         with open_capture(str(path)) as capture:
             plain = [owned(records) for records in capture]
-    decoder = Decoder((*FLOW_COLUMNS, "offset"))
+    read = (*FLOW_COLUMNS, *STANDING_COLUMNS, *REPLY_COLUMNS)
+    decoder = Decoder(tuple(name for name in dict.fromkeys(read) if name not in JUDGED), replies=True)
     cases = {"plain": plain, "VXLAN": [in_vxlan(records) for records in plain]}
     packets = sum(records.count for records in plain)
     taken: dict[str, list[float]] = {name: [] for name in cases}

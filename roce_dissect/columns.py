@@ -113,8 +113,8 @@ PACKETS = _table(
     Column("dlid", "uint16", "destination LID", "", "infiniband.lrh.dlid", (row.LRH, _HIGH, U2 - 1), row.HAS_LRH),
     Column("vl", "uint8", "virtual lane", "", "infiniband.lrh.vl", (row.LRH, 60, 15), row.HAS_LRH),
     Column("sl", "uint8", "service level", "", "infiniband.lrh.sl", (row.LRH, 52, 15), row.HAS_LRH),
-    Column("src", "address", "source: IP address or GID", "", "ip.src", (row.HOSTS, _HIGH, U4 - 1), any_of=_IP),
-    Column("dst", "address", "destination: IP address or GID", "", "ip.dst", (row.HOSTS, 0, U4 - 1), any_of=_IP),
+    Column("src", "address", "source: IP address, GID or LID", "", "ip.src", (row.HOSTS, _HIGH, U4 - 1), any_of=_IP | row.HAS_LRH),
+    Column("dst", "address", "destination: IP address, GID or LID", "", "ip.dst", (row.HOSTS, 0, U4 - 1), any_of=_IP | row.HAS_LRH),
     Column("dscp", "uint8", "DSCP", "", "ip.dsfield.dscp", (row.NET, 58, 63), any_of=_IP),
     Column("ecn", "uint8", "ECN: 0 not ECT, 1 ECT(1), 2 ECT(0), 3 CE", "", "ip.dsfield.ecn", (row.NET, 56, 3), any_of=_IP),
     Column("ttl", "uint8", "TTL or hop limit", "", "ip.ttl", (row.NET, 48, 255), any_of=_IP),
@@ -468,7 +468,7 @@ LATENCY = _table(
 
 HOSTS = _table(
     Column("host", "int32", "code of the host, from 1"),
-    Column("address", "str", "IP address or GID"),
+    Column("address", "str", "IP address, GID or LID"),
     Column("sent_packets", "int64", "RoCE packets it sent", "packets"),
     Column("received_packets", "int64", "RoCE packets it received", "packets"),
     Column("qps", "int32", "its QPs that received packets"),
@@ -477,7 +477,9 @@ HOSTS = _table(
 #: Counter names of Linux rxe, then of mlx5, that packets alone can rebuild.
 COUNTERS = _table(
     Column("sent_pkts", "int64", "RoCE packets sent", "packets"),
-    Column("rcvd_pkts", "int64", "RoCE packets received, save those that met a QP in error", "packets"),
+    Column(
+        "rcvd_pkts", "int64", "RoCE packets received, save damaged ones and those that met a QP in error", "packets"
+    ),
     Column("duplicate_request", "int64", "requests that it had already", "packets"),
     Column("out_of_seq_request", "int64", "episodes of requests out of sequence"),
     Column("rcvd_rnr_err", "int64", "RNR NAKs received", "packets"),
@@ -495,6 +497,7 @@ COUNTERS = _table(
     Column("np_cnp_sent", "int64", "CNPs sent", "packets"),
     Column("rp_cnp_handled", "int64", "CNPs received", "packets"),
     Column("np_ecn_marked_roce_packets", "int64", "packets received with CE", "packets"),
+    Column("rx_icrc_encapsulated", "int64", "packets received with a wrong ICRC", "packets"),
 )
 
 

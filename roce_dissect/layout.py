@@ -71,6 +71,7 @@ STATUS_CUT = 1
 STATUS_MALFORMED = 2
 STATUS_UNKNOWN_OPCODE = 3
 STATUS_UNKNOWN_VERSION = 4
+STATUS_FRAGMENT = 5
 
 # -- the kernel's tallies: what the frames were (a RoCE frame is a row; the others are only counted)
 TALLY_ROCE = 0
@@ -114,6 +115,13 @@ LEADS_IPV6 = 5
 LEADS_MPLS = 6
 LEADS_MPLS_IN_IP = 7
 
+#: Native InfiniBand without a GRH has LIDs in the place of addresses. Among the hosts a LID is ``::fffe:0:<LID>``: this
+#: is the block, which is never assigned.
+LID_BLOCK = 0xFFFE
+
 # -- further UDP ports of RoCE v2 stand behind the 256 header chains of the opcodes
 PORTS = 256
 MOST_PORTS = 16
+#: Behind those: 1 where packets *from* port 4791 are rows, too, for the ICRC to say whether they are RoCE.
+REPLIES = 272
+CHAINS = 273

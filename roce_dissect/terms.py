@@ -38,12 +38,13 @@ class Status(IntEnum):
     MALFORMED = 2  # lengths that contradict each other
     UNKNOWN_OPCODE = 3
     UNKNOWN_VERSION = 4  # BTH transport version other than 0
+    FRAGMENT = 5  # the first of several IP fragments: what lies in the others is missing, the ICRC always
 
 
 class IcrcStatus(IntEnum):
     """What the ICRC says of a packet."""
 
-    NONE = 0  # not verified: switched off, or the packet's lengths do not tell where it is
+    NONE = 0  # not verified: switched off, a fragment, or the packet's lengths do not tell where it is
     GOOD = 1
     BAD = 2
     SLICED = 3  # not all of the bytes that it covers were captured
@@ -54,8 +55,9 @@ class Standing(IntEnum):
     """What part a packet takes in the flow tables."""
 
     FULL = 0
-    DAMAGED = 1  # its ICRC is wrong, those of its sender are right otherwise: receivers drop it, and so do the tables
+    UNPROVEN = 1  # its ICRC is wrong, and so were all of its sender: taken in, but alone it makes no connection
     DOUBTFUL = 2  # perhaps no RoCE: taken in only where it continues something
+    DAMAGED = 3  # its ICRC is wrong, those of its sender are right otherwise: receivers drop it, and so do the tables
 
 
 class Tunnel(IntEnum):
@@ -123,6 +125,7 @@ class EventKind(IntEnum):
     CE = 5
     UNSEEN = 6
     NEW_LIFE = 7
+    DAMAGED = 8  # a packet with a wrong ICRC
     CM_REQ = 16
     CM_REP = 17
     CM_RTU = 18

@@ -98,6 +98,7 @@ COUNTERPARTS = {
     "np_cnp_sent": Counterpart("np_cnp_sent", "sent"),
     "rp_cnp_handled": Counterpart("rp_cnp_handled", "received"),
     "np_ecn_marked_roce_packets": Counterpart("np_ecn_marked_roce_packets", "received"),
+    "rx_icrc_encapsulated": Counterpart("rx_icrc_encapsulated", "received"),
     "cc_tx_cnp_pkts": Counterpart("np_cnp_sent", "sent"),
     "cc_rx_cnp_pkts": Counterpart("rp_cnp_handled", "received"),
     "cc_rx_ce_pkts": Counterpart("np_ecn_marked_roce_packets", "received"),

@@ -33,6 +33,8 @@ def connection_filter(row: dict[str, Any]) -> str:
 
 def _destination(row: dict[str, Any], end: str) -> str:
     address = str(row[f"{end}_address"])
+    if address.startswith("LID "):
+        return f"infiniband.lrh.dlid == {address.removeprefix('LID ')}"
     if row["version"] in (0, 1):  # a GID in the GRH; an IPv4 address stands there in its mapped form
         return f"infiniband.grh.dgid == {address if ':' in address else '::ffff:' + address}"
     return f"{'ipv6' if ':' in address else 'ip'}.dst == {address}"

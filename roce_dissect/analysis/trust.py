@@ -174,9 +174,7 @@ def _of_icrcs(capture: dict[str, Any]) -> Iterator[_Reason]:
     text = f"{plural(odd, 'FLUSH', 'FLUSHes')} with the wrong ICRC of Linux rxe 6.12, which such hosts take for right"
     yield _Reason("odd_flushes", odd, text, _GOOD)
     unexplained = icrc["bad"] - damaged - odd
-    text = (
-        f"{plural(unexplained, 'packet')} with a wrong ICRC of hosts that sent no right one: no RoCE, or none made"
-    )
+    text = f"{plural(unexplained, 'packet')} with a wrong ICRC of hosts that sent no right one: no RoCE, or none made"
     yield _Reason("wrong_icrcs", unexplained, text, _GOOD)
     text = f"{plural(icrc['placeholder'], 'packet')} with 0 or the same number in the place of every ICRC"
     yield _Reason("placeholder_icrcs", icrc["placeholder"], text, _GOOD)

@@ -190,6 +190,10 @@ class EventWords:
         """A QP number that is used anew."""
         return f"the QP number is reused, from PSN {event['psn']}"
 
+    def damaged(self, event: dict[str, Any], _: int) -> str:
+        """A wrong ICRC."""
+        return f"PSN {event['psn']} damaged on the way (wrong ICRC): its receiver drops it"
+
     def reject(self, event: dict[str, Any], _: int) -> str:
         """A connection that was refused."""
         return f"connection refused by CM REJ: {reject_reason_name(event['value'])} (reason {event['value']})"
@@ -219,6 +223,7 @@ _WORDS = {
     "ce": EventWords.ce,
     "unseen": EventWords.unseen,
     "new_life": EventWords.new_life,
+    "damaged": EventWords.damaged,
     **dict.fromkeys(CM_STEPS, EventWords.step),
     "cm_rej": EventWords.reject,
 }

@@ -24,7 +24,7 @@ _REPEATING = ("nak", "rnr_nak")
 #: Triggers of which retries in a row at the same PSN are one line.
 _RETRIED = ("rnr_nak", "timeout", "adaptive_timeout")
 #: What comes first when not all can be shown; fatal NAKs before all.
-_ORDER = ("cm_rej", "resend", "gap", "unseen", "new_life", "rnr_nak", "nak", "cnp", "ce")
+_ORDER = ("cm_rej", "resend", "damaged", "gap", "unseen", "new_life", "rnr_nak", "nak", "cnp", "ce")
 #: By what the events of a kind are ranked among themselves.
 _MEASURE = {"resend": "stall_ns"}
 #: Frames of one line that its filter names.

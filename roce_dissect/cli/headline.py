@@ -37,7 +37,7 @@ _OTHER_NAMES = {
 #: Totals of which any but 0 is trouble. Marks and CNPs are the fabric at work.
 _TROUBLE_TOTALS = (
     "missing", "late", "resent", "copies", "naks", "rnr_naks", "response_gaps", "unseen", "rejects", "ended", "gave_up",
-    "mismatched",
+    "mismatched", "damaged",
 )  # fmt: skip
 _MOST_FILES = 12
 _GAVE_UP = (EndedBy.RETRIES.name.lower(), EndedBy.RNR_RETRIES.name.lower())
@@ -71,6 +71,7 @@ class Totals:
     ended: int
     gave_up: int
     mismatched: int
+    damaged: int
     causes: dict[str, int]
     stall_ns: int
     cnps: int
@@ -93,9 +94,11 @@ def totals(result: Analysis) -> Totals:
         return int(streams[name].sum())
 
     troubled = set(streams.loc[streams[[*TROUBLE]].sum(axis=1) > 0, "connection"].tolist())
-    rejects = events["kind"] == "cm_rej"
+    rejects, damaged = events["kind"] == "cm_rej", events["kind"] == "damaged"
     gave_up = streams["ended_by"].isin(_GAVE_UP)
-    troubled |= set(events.loc[rejects, "connection"].tolist()) | set(streams.loc[gave_up, "connection"].tolist())
+    troubled |= set(events.loc[rejects | damaged, "connection"].tolist()) | set(
+        streams.loc[gave_up, "connection"].tolist()
+    )
     datagrams = (streams["transport"] == "UD") & (streams["dest_qp"] > 1)
     return Totals(
         connections=len(connections),
@@ -112,6 +115,7 @@ def totals(result: Analysis) -> Totals:
         ended=int(streams["qp_error"].sum()),
         gave_up=int(gave_up.sum()),
         mismatched=int(streams["psn_mismatch"].sum()),
+        damaged=result.capture["damaged_packets"],
         causes={str(name): int(number) for name, number in result.episodes["trigger"].value_counts().items()},
         stall_ns=total("stall_ns"),
         cnps=total("cnps"),
@@ -190,6 +194,8 @@ def _troubles(sums: Totals) -> list[str]:
         parts.append(f"{plural(sums.gave_up, 'QP')} gave up after the last retry")
     if sums.mismatched:
         parts.append(f"{plural(sums.mismatched, 'connection')} whose ends do not agree on the PSN")
+    if sums.damaged:
+        parts.append(f"{plural(sums.damaged, 'packet')} damaged on the way (wrong ICRC)")
     if sums.missing:
         came = f" ({count(sums.late)} came later)" if sums.late else ""
         parts.append(f"{plural(sums.missing, 'packet')} missing in sequence{came}")

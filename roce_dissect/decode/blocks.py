@@ -24,6 +24,7 @@ from roce_dissect.decode.cm import CM_COLUMNS, Message, cm_messages
 from roce_dissect.decode.decoder import Decoder
 from roce_dissect.decode.hosts import HostTable
 from roce_dissect.decode.options import DEFAULT_OPTIONS, ReadOptions
+from roce_dissect.decode.replies import REPLY_COLUMNS, keep_proven
 from roce_dissect.decode.standing import STANDING_COLUMNS, Judge, Judgements
 from roce_dissect.errors import ArgumentError, CaptureError
 
@@ -139,10 +140,10 @@ class Blocks:
         self._poll_s = poll_s
         self._progress = progress
         judged = any(name in JUDGED for name in names)
-        names = [name for name in (*names, *(STANDING_COLUMNS if judged else ())) if name not in JUDGED]
-        self._decoder = Decoder(
-            tuple(dict.fromkeys((*names, "frame_key", "time_ns", *CM_COLUMNS))), hosts, ports=options.ports
-        )
+        needed = ["frame_key", "time_ns", *CM_COLUMNS, *(name for name in names if name not in JUDGED)]
+        needed += [*(STANDING_COLUMNS if judged else ()), *(REPLY_COLUMNS if options.icrc else ())]
+        self._options = options
+        self._decoder = Decoder(tuple(dict.fromkeys(needed)), hosts, ports=options.ports, replies=options.icrc)
         self.hosts = self._decoder.hosts
         self.tallies = self._decoder.tallies
         self._judge: Judge | None = None
@@ -244,6 +245,10 @@ class Blocks:
                     self._close(one)
                     break
                 rows = self._decoder.decode(records, one.summary.index)
+                if self._options.icrc:
+                    rows = keep_proven(
+                        self._decoder.columns, rows, records.data, self._options.ports, self._decoder.tallies
+                    )
                 if self._judge is not None:
                     self._judge.judge(self._decoder.columns, rows, records.data)
                 messages = cm_messages(self._decoder.columns, rows, records.data) if rows else []

@@ -36,7 +36,7 @@ INTERNAL = {
 }
 
 
-def chain_table(ports: Sequence[int] = ()) -> np.ndarray:
+def chain_table(ports: Sequence[int] = (), replies: bool = False) -> np.ndarray:
     """Extended headers of each of the 256 opcodes, uint16; `UNKNOWN_OPCODE` for none. Then further UDP ports.
 
     Raises
@@ -52,7 +52,8 @@ def chain_table(ports: Sequence[int] = ()) -> np.ndarray:
         raise ArgumentError(f"UDP ports go from 1 to 65535: {', '.join(map(str, numbers)):.100}")
     if len(numbers) > layout.MOST_PORTS:
         raise ArgumentError(f"{len(numbers)} UDP ports beside 4791: {layout.MOST_PORTS} at most")
-    table = np.zeros(layout.PORTS + layout.MOST_PORTS, np.uint16)
+    table = np.zeros(layout.CHAINS, np.uint16)
+    table[layout.REPLIES] = replies
     table[: layout.PORTS] = layout.UNKNOWN_OPCODE
     table[layout.PORTS : layout.PORTS + len(numbers)] = numbers
     for opcode, chain in HEADERS.items():
@@ -82,6 +83,8 @@ class Decoder:
         Another form of `roce_dissect.decode.kernel`, for tests.
     ports : sequence of int
         UDP destination ports of RoCE v2 beside 4791.
+    replies : bool
+        Whether UDP packets *from* port 4791 are rows, too: whoever asks for them must see which of them are RoCE.
 
     Attributes
     ----------
@@ -98,6 +101,7 @@ class Decoder:
         hosts: HostTable | None = None,
         kernel: ModuleType | None = None,
         ports: Sequence[int] = (),
+        replies: bool = False,
     ) -> None:
         kernel = default_kernel if kernel is None else kernel
         self.hosts = HostTable() if hosts is None else hosts
@@ -107,7 +111,7 @@ class Decoder:
         self._interpreted = not kernel.COMPILED
         self._kernel = kernel.Kernel(
             np.zeros((BLOCK, layout.WORDS), np.uint64),
-            chain_table(ports),
+            chain_table(ports, replies),
             size_table(),
             self.hosts.slots,
             self.hosts.words,

@@ -12,22 +12,44 @@ import secrets
 import numpy as np
 
 from roce_dissect.errors import ArgumentError
+from roce_dissect.layout import LID_BLOCK
 
-__all__ = ["MAX_HOSTS", "HostTable", "address_text"]
+__all__ = ["MAX_HOSTS", "HostTable", "address_text", "address_words"]
 
 #: Rows of the table, the reserved one included. A capture with more hosts is an attack or a scan: code 0 stands for the
 #: rest. Both tables are allocated at once, and cost memory only as far as they are used.
 MAX_HOSTS = 1 << 18
 _MAPPED = 0xFFFF << 32
+_LID = LID_BLOCK << 32
 #: What code 0 prints as.
 OVERFLOW_TEXT = "(too many hosts)"
 
 
 def address_text(high: int, low: int) -> str:
-    """Text of an address given as two 64-bit words; an IPv4-mapped one as IPv4."""
+    """Text of an address given as two 64-bit words; an IPv4-mapped one as IPv4, that of a LID as ``LID 5``."""
     if high == 0 and low >> 32 == 0xFFFF:
         return str(ipaddress.IPv4Address(low & 0xFFFFFFFF))
+    if high == 0 and low & ~0xFFFF == _LID:
+        return f"LID {low & 0xFFFF}"
     return str(ipaddress.IPv6Address(high << 64 | low))
+
+
+def address_words(text: str) -> tuple[int, int]:
+    """The two 64-bit words of an address as `address_text` prints it.
+
+    Raises
+    ------
+    ArgumentError
+        The text is no address.
+    """
+    lid = text.removeprefix("LID ")
+    if lid != text and lid.isdecimal() and lid.isascii() and int(lid) < 1 << 16:
+        return 0, _LID | int(lid)
+    try:
+        value = int(ipaddress.ip_address(text))
+    except ValueError as error:
+        raise ArgumentError(f"{text!r} is not an IP address") from error
+    return (value >> 64, value & (1 << 64) - 1) if ":" in text else (0, value | _MAPPED)
 
 
 class HostTable:
@@ -73,11 +95,7 @@ class HostTable:
         """
         row = self._entered.get(address)
         if row is None:
-            try:
-                value = int(ipaddress.ip_address(address))
-            except ValueError as error:
-                raise ArgumentError(f"{address!r} is not an IP address") from error
-            words = (value >> 64, value & (1 << 64) - 1) if ":" in address else (0, value | _MAPPED)
+            words = address_words(address)
             row = self._rows.setdefault(words, len(self))
             if row == len(self):
                 if row == len(self.words):

@@ -95,7 +95,7 @@ def verify_icrcs(
     present = columns["present"][:rows]
     # an order of first things first: what has no BTH, or lengths that say nothing of where the ICRC is
     out[:rows] = np.where(present & HAS_ICRC, IcrcStatus.GOOD, IcrcStatus.SLICED)
-    out[:rows][(present & HAS_BTH) == 0] = IcrcStatus.NONE
+    out[:rows][((present & HAS_BTH) == 0) | (columns["status"][:rows] == Status.FRAGMENT)] = IcrcStatus.NONE
     whole = np.flatnonzero(out[:rows] == IcrcStatus.GOOD)
     if len(whole) == 0:
         return whole, np.zeros(0, bool)
@@ -169,6 +169,8 @@ def _crcs(
     masks[halves : halves + np.count_nonzero(v6)] = 0x0F
     masks[halves + np.count_nonzero(v6) :] = 0xF0
     before = np.where(local, 0, _ONES).tolist()
+    if not data.flags.writeable:  # no reader of this project hands that over; a caller might
+        data = data.copy()
     saved = data[places]
     try:
         data[places] = saved | masks

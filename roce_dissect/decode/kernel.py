@@ -213,7 +213,7 @@ def decode_bth(
             words[row, CHECK] |= load32le(data, wire_end - 4)
     chain = chains[data[at]]
     payload = wire_end - 4 - ((data[at + 1] >> 4) & 3) - (at + 12) - sizes[data[at]]
-    if status != STATUS_OK:
+    if status == STATUS_MALFORMED:
         pass
     elif data[at + 1] & 15:
         status = STATUS_UNKNOWN_VERSION
@@ -359,7 +359,10 @@ def decode_udp(
     chains: cython.const[cython.ushort][::1],
     sizes: cython.const[cython.uchar][::1],
 ) -> cython.int:
-    """UDP; only destination port 4791 goes further, whatever the source port. `ip_end` is where the IP packet ends."""
+    """UDP; only destination port 4791 goes further, whatever the source port.
+
+    `ip_end` is where the IP packet ends, 0 if its header leaves that open, ~end of a first fragment.
+    """
     wire_end: cython.Py_ssize_t
     tally: cython.int
     status: cython.ulonglong = STATUS_OK
@@ -367,6 +370,8 @@ def decode_udp(
         return TALLY_CUT
     if load16(data, at + 2) != PORT_ROCE_V2:
         tally = decode_port(at, load16(data, at + 2), row, presence, words, chains)
+        if tally == TALLY_UDP and chains[REPLIES] != 0 and load16(data, at) == PORT_ROCE_V2 and captured - at >= 24:
+            tally = TALLY_ROCE  # some FPGA stacks answer from 4791 to the port that the request came from
         if tally != TALLY_ROCE:
             return tally
     words[row, STATE] |= 2 << 8
@@ -377,8 +382,12 @@ def decode_udp(
     wire_end = at + load16(data, at + 4)
     if wire_end - at < 24:  # UDP, BTH, ICRC
         return finish(row, presence, STATUS_MALFORMED, at + 8 - start, words)
-    if wire_end > ip_end:
-        status = STATUS_MALFORMED  # UDP says more than IP: which of them lies is not known
+    if wire_end != ip_end:
+        if ip_end > 0:
+            status = STATUS_MALFORMED  # UDP and IP disagree: which of them lies is not known
+        elif ip_end < 0:  # UDP's length is that of the whole; what lies behind the fragment is no part of it
+            status = STATUS_FRAGMENT
+            captured = min(captured, ~ip_end, wire_end - 1)  # nor is the ICRC: the last fragment has it
     return decode_bth(data, start, at + 8, captured, wire_end, row, presence, status, want_icrc, words, chains, sizes)
 
 
@@ -408,8 +417,11 @@ def decode_ipv4(
     header = (data[at] & 15) * 4
     if data[at] >> 4 != 4 or header < 20:
         return TALLY_MALFORMED
-    if load16(data, at + 6) & 0x1FFF:
-        return TALLY_FRAGMENT
+    ip_end = at + load16(data, at + 2)
+    if load16(data, at + 6) & 0x3FFF:
+        if load16(data, at + 6) & 0x1FFF:
+            return TALLY_FRAGMENT
+        ip_end = ~ip_end  # more fragments follow
     if data[at + 9] != PROTO_UDP:
         words[row, HOSTS] = at
         return decode_protocol(at + header, data[at + 9], row, presence, words)
@@ -420,9 +432,8 @@ def decode_ipv4(
         ((first >> 48) & 255) << 56 | cython.cast(cython.ulonglong, data[at + 8]) << 48 | ((first >> 16) & 0xFFFF) << 32
     )
     words[row, CHECK] = ((first >> 32) & 0xFFFF) << 32
-    ip_end = at + load16(data, at + 2)
     if ip_end == at:  # left to the NIC's segmentation: UDP's length is all there is
-        ip_end += 0x10000
+        ip_end = 0
     tally = decode_udp(
         data, start, at + header, captured, ip_end, row, presence | HAS_IPV4, want_icrc, words, chains, sizes
     )
@@ -455,6 +466,7 @@ def decode_ipv6(
     following: cython.uint
     wire_end: cython.Py_ssize_t
     ip_end: cython.Py_ssize_t
+    more: cython.Py_ssize_t = 0  # ~0 in a first fragment
     first: cython.ulonglong
     tally: cython.int = TALLY_ROCE
     if presence & (HAS_GRH | HAS_LRH):
@@ -507,6 +519,8 @@ def decode_ipv6(
                 header = 8
                 if load16(data, at + 2) & 0xFFF8:
                     return TALLY_FRAGMENT
+                if load16(data, at + 2) & 1:
+                    more = -1
             else:
                 header = (data[at + 1] + 1) * 8
             if captured - at < header:
@@ -515,7 +529,8 @@ def decode_ipv6(
             at += header
         ip_end = base + 40 + load16(data, base + 4)
         if ip_end == base + 40:  # a jumbo payload, or left to the NIC's segmentation
-            ip_end += 0x10000
+            ip_end = 0
+        ip_end ^= more
         tally = decode_udp(data, start, at, captured, ip_end, row, presence | HAS_IPV6, want_icrc, words, chains, sizes)
     words[row, HOSTS] = base
     return tally
@@ -799,7 +814,6 @@ def type_behind_labels(
 ) -> cython.int:
     """What an MPLS stack carries, by its first bits (RFC 4928): an Ethertype; 1: a control word first; 0: cut."""
     nibble: cython.int
-    ether_type: cython.uint
     if captured - at < 1:
         return 0
     nibble = data[at] >> 4
@@ -811,17 +825,26 @@ def type_behind_labels(
         return ETHERTYPE_TEB
     if captured - at < 18:
         return 0
-    ether_type = load16(data, at + 16)  # many a MAC address begins with 0, too: the Ethertype decides
-    if (
+    # Many a MAC address begins with 0, too: the Ethertype decides. In a tagged frame one stands at both places; there
+    # the control word is the one that is 0, as it is where nobody counts the frames.
+    if leads_on(load16(data, at + 16)) and (load32(data, at) == 0 or not leads_on(load16(data, at + 12))):
+        return 1
+    return ETHERTYPE_TEB
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(-1, check=False)
+def leads_on(ether_type: cython.uint) -> cython.int:
+    """Whether an Ethertype is one behind which RoCE may be."""
+    return (
         ether_type == ETHERTYPE_IPV4
         or ether_type == ETHERTYPE_IPV6
         or ether_type == ETHERTYPE_ROCE_V1
         or ether_type == ETHERTYPE_VLAN
         or ether_type == ETHERTYPE_QINQ
         or ether_type == ETHERTYPE_QINQ_OLD
-    ):
-        return 1
-    return ETHERTYPE_TEB
+    )
 
 
 # -- link types other than Ethernet ------------------------------------------------------------------------------------
@@ -1018,9 +1041,9 @@ class Kernel:
     ----------
     words : uint64[block, WORDS]
         Scratch rows; a block that stays in the first-level cache (128 rows) is fastest.
-    chains : uint16[PORTS + MOST_PORTS]
+    chains : uint16[CHAINS]
         Extended headers of each opcode as presence bits, or UNKNOWN_OPCODE. Behind them the UDP ports of RoCE v2 beside
-        4791, 0: none.
+        4791, 0: none; then whether packets from 4791 are wanted.
     sizes : uint8[256]
         Bytes of those headers.
     slots : int32[power of two]
@@ -1056,7 +1079,7 @@ class Kernel:
         if (
             self.words.shape[1] != WORDS
             or self.words.shape[0] < 1
-            or self.chains.shape[0] != PORTS + MOST_PORTS
+            or self.chains.shape[0] != CHAINS
             or self.sizes.shape[0] != 256
             or self.used.shape[0] < 1
             or self.tallies.shape[0] < TALLIES
@@ -1102,10 +1125,11 @@ class Kernel:
         row: cython.Py_ssize_t,
         words: cython.ulonglong[:, ::1],
     ) -> cython.int:
-        """Replace the offset of the IP header or GRH in a row by the codes of its hosts."""
+        """Replace the offset of the network header in a row by the codes of its hosts: addresses, GIDs, else LIDs."""
         at: cython.Py_ssize_t = words[row, HOSTS]
         presence: cython.ulonglong = words[row, STATE] >> 32
         mapped: cython.ulonglong = 0xFFFF00000000
+        local: cython.ulonglong = cython.cast(cython.ulonglong, LID_BLOCK) << 32
         source: cython.longlong = 0
         destination: cython.longlong = 0
         if presence & HAS_IPV4:
@@ -1114,6 +1138,9 @@ class Kernel:
         elif presence & (HAS_IPV6 | HAS_GRH):
             source = self.find_host(load64(data, at + 8), load64(data, at + 16))
             destination = self.find_host(load64(data, at + 24), load64(data, at + 32))
+        elif presence & HAS_LRH:
+            source = self.find_host(0, words[row, LRH] & 0xFFFF | local)
+            destination = self.find_host(0, (words[row, LRH] >> 32) & 0xFFFF | local)
         words[row, HOSTS] = cython.cast(cython.ulonglong, source) << 32 | cython.cast(cython.ulonglong, destination)
         if presence & HAS_OUTER_IP:
             self.enter_outer(data, row, words)

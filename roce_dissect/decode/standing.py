@@ -113,9 +113,9 @@ class Judge:
                 self._judge_whole(columns, whole, odd)
         else:
             status[:] = IcrcStatus.NONE
-        unproven = np.flatnonzero((status != IcrcStatus.GOOD) & (standing == Standing.FULL))
-        if len(unproven):
-            standing[unproven[_doubtful(columns, unproven)]] = Standing.DOUBTFUL
+        told_by_fields = np.flatnonzero((status != IcrcStatus.GOOD) & (standing != Standing.DAMAGED))
+        if len(told_by_fields):
+            standing[told_by_fields[_doubtful(columns, told_by_fields)]] = Standing.DOUBTFUL
         self.judgements.icrcs += np.bincount(status, minlength=len(IcrcStatus))
 
     def _judge_whole(self, columns: dict[str, np.ndarray], whole: np.ndarray, odd: np.ndarray) -> None:
@@ -131,7 +131,7 @@ class Judge:
             self.icrc_status[whole[wrong[made_up]]] = IcrcStatus.PLACEHOLDER
             bad = ~made_up & ~odd[wrong]
             self.standing[whole[wrong[bad & trusted]]] = Standing.DAMAGED
-            self.standing[whole[wrong[bad & ~trusted]]] = Standing.DOUBTFUL
+            self.standing[whole[wrong[bad & ~trusted]]] = Standing.UNPROVEN
             self.judgements.damaged += int(np.count_nonzero(bad & trusted))
             self.judgements.odd_flushes += int(np.count_nonzero(odd[wrong] & ~made_up))
         self._right[source[good]] = True
@@ -159,7 +159,7 @@ def _doubtful(columns: dict[str, np.ndarray], rows: np.ndarray) -> np.ndarray:
     """Packets in which something speaks against RoCE, where no ICRC speaks for it.
 
     Reserved bits that are set, an invalid P_Key, a QP that the transport cannot have, a FIRST or MIDDLE packet that no
-    path MTU allows. Of random bytes with a known opcode and version, one in some twenty thousand passes.
+    path MTU allows. Of random bytes three in a million pass this, version and opcode.
     """
     opcode, qp = columns["opcode"][rows], columns["dest_qp"][rows]
     payload, present = columns["payload_len"][rows], columns["present"][rows]

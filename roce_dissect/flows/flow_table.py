@@ -20,7 +20,7 @@ from roce_dissect.flows import tracker as default_tracker
 from roce_dissect.flows.handshake import Handshakes
 from roce_dissect.spec.headers import HAS_AETH
 from roce_dissect.spec.opcodes import HEADERS, OPERATIONS, RESPONSES, Transport
-from roce_dissect.terms import Verb
+from roce_dissect.terms import Standing, Verb
 
 if TYPE_CHECKING:
     from roce_dissect.decode.cm import Message
@@ -182,6 +182,8 @@ class FlowTable:
         int64[LATENCY_GROUPS, LATENCY_WORDS]: how long complete messages took, in buckets.
     events_left_out : int
         Events beyond `MAX_EVENTS`.
+    damaged : dict
+        Codes of source and destination: packets between them with a wrong ICRC, which are in no stream.
     """
 
     def __init__(
@@ -194,6 +196,7 @@ class FlowTable:
         self.handshakes = Handshakes()
         self.latency = np.zeros((states.LATENCY_GROUPS, states.LATENCY_WORDS), np.int64)
         self.events_left_out = 0
+        self.damaged: dict[tuple[int, int], int] = {}
         self._interpreted = not tracker.COMPILED
         self._streams = np.zeros((max_streams, states.STREAM_WORDS), np.int64)
         self._pairs = np.zeros((max_streams * 2, states.PAIR_WORDS), np.int64)
@@ -290,11 +293,17 @@ class FlowTable:
             keys = [columns["va"].view(np.int64), *(columns[name] for name in KEY_COLUMNS[1:])]
         arrays.extend(self._hand(array) for array in keys)
         out = [self._hand(array) for array in (self._nothing if verdicts is None else verdicts).arrays()]
+        self._count_damaged(columns, rows)
         start = 0
         for message in messages:
             start = self._track(arrays, out, start, message.row + 1)
             self.handshakes.see(message, self)
         self._track(arrays, out, start, rows)
+
+    def _count_damaged(self, columns: Mapping[str, np.ndarray], rows: int) -> None:
+        found = np.flatnonzero(columns["standing"][:rows] == Standing.DAMAGED)
+        for way in zip(columns["src"][found].tolist(), columns["dst"][found].tolist(), strict=True):
+            self.damaged[way] = self.damaged.get(way, 0) + 1
 
     def finish(self) -> None:
         """No more packets: emit the episodes and messages that are still open."""

@@ -190,7 +190,8 @@ CNP_RUN = 133  # five words: frame, time, last frame, last time, count
 CE_RUN = 138  # the same
 PAIRED = 143  # evidence of PEER, as terms.PairedBy
 READ_PSN = 144  # of the last READ with a range of more than one, unwrapped; 0: none
-STREAM_WORDS = 145
+BEGAN_UNPROVEN = 145  # whether its first packet had a wrong ICRC, as had all of its sender up to then
+STREAM_WORDS = 146
 
 # -- flags of a stream
 STARTED = 1  # a request was seen, or the CM told the first PSN
@@ -337,6 +338,7 @@ KIND_CNP = int(EventKind.CNP)
 KIND_CE = int(EventKind.CE)
 KIND_UNSEEN = int(EventKind.UNSEEN)
 KIND_NEW_LIFE = int(EventKind.NEW_LIFE)
+KIND_DAMAGED = int(EventKind.DAMAGED)
 
 # -- terms.Verdict, terms.Accepted, terms.Role and terms.PairedBy as C constants
 VERDICT_FIRST = int(Verdict.FIRST)
@@ -345,8 +347,9 @@ VERDICT_GAP = int(Verdict.GAP)
 VERDICT_LATE = int(Verdict.LATE)
 VERDICT_RESENT = int(Verdict.RESENT)
 VERDICT_COPY = int(Verdict.COPY)
-STANDING_FULL = int(Standing.FULL)
+STANDING_UNPROVEN = int(Standing.UNPROVEN)
 STANDING_DOUBTFUL = int(Standing.DOUBTFUL)
+STANDING_DAMAGED = int(Standing.DAMAGED)
 ACCEPTED_YES = int(Accepted.ACCEPTED)
 ACCEPTED_DUPLICATE = int(Accepted.DUPLICATE)
 ACCEPTED_OUT_OF_SEQUENCE = int(Accepted.OUT_OF_SEQUENCE)

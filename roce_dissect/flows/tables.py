@@ -140,7 +140,7 @@ def build_tables(flows: FlowTable, addresses: list[str], end_time_ns: int | None
         episode_frame(events, of_stream),
         _latency(flows, of_stream),
         table_frame(HOSTS, _host_columns(rows, texts)),
-        _counters(rows, confirmed, ended, texts),
+        _counters(rows, flows.damaged, confirmed, ended, texts),
     )
 
 
@@ -243,6 +243,8 @@ def _connection_ends(rows: np.ndarray, partner: np.ndarray, exchanges: list[Exch
     """
     index = np.arange(len(rows))
     connected = (rows[:, states.OPCODE] & 0xE0) != Transport.UD
+    # one packet, with nothing that makes it RoCE but its looks
+    connected &= (rows[:, states.BEGAN_UNPROVEN] == 0) | (rows[:, states.PACKETS] > 1) | (partner >= 0)
     first_key, first_time = rows[:, states.FIRST_FRAME], rows[:, states.FIRST_TIME]
     last_key, last_time = rows[:, states.LAST_FRAME], rows[:, states.LAST_TIME]
     # streams are numbered as they were first seen, in time order also over several files (keys are not)
@@ -417,12 +419,17 @@ def _sum(host: np.ndarray, values: np.ndarray, hosts: int) -> np.ndarray:
     return sums
 
 
-def _counters(rows: np.ndarray, sure: np.ndarray, ended: np.ndarray, texts: np.ndarray) -> pd.DataFrame:
+def _counters(
+    rows: np.ndarray, damaged: dict[tuple[int, int], int], sure: np.ndarray, ended: np.ndarray, texts: np.ndarray
+) -> pd.DataFrame:
     """Counters per host address. What a model says of a responder that was never heard is left out."""
+    ways = np.array(list(damaged), np.int64).reshape(-1, 2)
+    wrong = np.array(list(damaged.values()), np.int64)
     source, destination = rows[:, states.KEY_HOSTS] >> 32, rows[:, states.KEY_HOSTS] & 0xFFFFFFFF
-    used = np.union1d(source, destination).astype(np.int64)
+    used = np.union1d(np.union1d(source, destination), ways).astype(np.int64)
+    sent = (np.concatenate([source, ways[:, 0]]), np.concatenate([rows[:, states.PACKETS], wrong]))
     places = {
-        "sent_pkts": (source, rows[:, states.PACKETS]),
+        "sent_pkts": sent,
         "rcvd_pkts": (destination, rows[:, states.PACKETS] - rows[:, states.REFUSED_PACKETS]),
         "duplicate_request": (destination, np.where(sure, rows[:, states.DUPLICATE_REQUEST], 0)),
         "out_of_seq_request": (destination, np.where(sure, rows[:, states.OUT_OF_SEQ_REQUEST], 0)),
@@ -441,6 +448,7 @@ def _counters(rows: np.ndarray, sure: np.ndarray, ended: np.ndarray, texts: np.n
         "np_cnp_sent": (source, rows[:, states.CNPS]),
         "rp_cnp_handled": (destination, rows[:, states.CNPS]),
         "np_ecn_marked_roce_packets": (destination, rows[:, states.CE_PACKETS]),
+        "rx_icrc_encapsulated": (ways[:, 1], wrong),
     }
     table = table_frame(COUNTERS, {name: _sum(*place, len(texts))[used] for name, place in places.items()})
     table.index = pd.Index(texts[used], name="address")

@@ -292,6 +292,16 @@ class Tracker(Responder):
     @cython.cfunc
     @cython.nogil
     @cython.exceptval(-1, check=False)
+    def note_damage(self, hosts: cython.longlong, qp: cython.longlong, psn: cython.longlong) -> cython.int:
+        """A damaged packet takes no part, but the stream that it names, if there is one, has an event of it."""
+        stream: cython.Py_ssize_t = self.find_stream(hosts, qp, 0, False)
+        if stream >= 0:
+            self.emit(KIND_DAMAGED, stream, psn, 1, 0)
+        return 0
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(-1, check=False)
     def fits(
         self, hosts: cython.longlong, qp: cython.longlong, source: cython.longlong, psn: cython.longlong
     ) -> cython.bint:
@@ -455,20 +465,22 @@ class Tracker(Responder):
                 judged = 0
                 role = ROLE_OTHER
                 stream = -1
+                number = psn[packet]
+                hosts = (cython.cast(cython.longlong, src[packet]) << 32) | dst[packet]
+                qp = dest_qp[packet]
+                if present[packet] & HAS_VNI:
+                    qp |= (cython.cast(cython.longlong, vni[packet]) + 1) << NETWORK_SHIFT
                 if present[packet] & HAS_BTH == 0 or status[packet] > 1 or kind == 0:
                     self.counts[FOREIGN] += 1  # no trustworthy BTH, or an opcode without a meaning
-                elif standing[packet] == STANDING_FULL or standing[packet] == STANDING_DOUBTFUL:
+                elif standing[packet] == STANDING_DAMAGED:
+                    self.note_damage(hosts, qp, number)
+                elif standing[packet] <= STANDING_DOUBTFUL:
                     source = 0
                     doubted = False
                     if kind & DATAGRAM and present[packet] & HAS_DETH:
                         source = cython.cast(cython.longlong, src_qp[packet]) + 1
-                    number = psn[packet]
-                    qp = dest_qp[packet]
-                    if present[packet] & HAS_VNI:
-                        qp |= (cython.cast(cython.longlong, vni[packet]) + 1) << NETWORK_SHIFT
                     if src[packet] != 0 and dst[packet] != 0:  # 0: one of the hosts that found no room
-                        hosts = (cython.cast(cython.longlong, src[packet]) << 32) | dst[packet]
-                        stream = self.find_stream(hosts, qp, source, standing[packet] == STANDING_FULL)
+                        stream = self.find_stream(hosts, qp, source, standing[packet] != STANDING_DOUBTFUL)
                         if stream < 0 and standing[packet] == STANDING_DOUBTFUL:
                             doubted = not self.fits(hosts, qp, source, number)
                             if not doubted:
@@ -502,6 +514,7 @@ class Tracker(Responder):
                         self.streams[stream, VERSION] = version[packet]
                         self.streams[stream, SPORT] = udp_sport[packet]
                         self.streams[stream, ID_FIRST] = ip_id[packet]
+                        self.streams[stream, BEGAN_UNPROVEN] = standing[packet] == STANDING_UNPROVEN
                     self.streams[stream, PACKETS] += 1
                     self.streams[stream, BYTES] += wire_len[packet]
                     self.streams[stream, PAYLOAD_BYTES] += payload

@@ -8,6 +8,7 @@ import pytest
 from roce_dissect import layout
 from roce_dissect.analysis import forms
 from roce_dissect.analysis.summary import capture_summary
+from roce_dissect.decode.standing import Judgements
 from roce_dissect.flows.flow_table import FlowTable
 
 
@@ -16,11 +17,11 @@ def test_one_interpreted_kernel_is_enough(monkeypatch, name):
     for other, module in forms._KERNELS.items():
         monkeypatch.setattr(module, "COMPILED", other != name)
     assert forms.interpreted_kernels() == [name]
-    assert capture_summary([], np.zeros(layout.TALLIES, np.int64), FlowTable())["compiled"] is False
+    assert capture_summary([], np.zeros(layout.TALLIES, np.int64), FlowTable(), Judgements())["compiled"] is False
 
 
 def test_all_compiled(monkeypatch):
     for module in forms._KERNELS.values():
         monkeypatch.setattr(module, "COMPILED", True)
     assert forms.interpreted_kernels() == []
-    assert capture_summary([], np.zeros(layout.TALLIES, np.int64), FlowTable())["compiled"] is True
+    assert capture_summary([], np.zeros(layout.TALLIES, np.int64), FlowTable(), Judgements())["compiled"] is True

@@ -21,7 +21,8 @@ def capture(**changes):
     plain = {
         "files": [{"error": None, "frames": 1000, "truncated": False}], "roce_packets": 1000, "interrupted": False,
         "twin_packets": 0, "cut_answers": 0, "foreign_packets": 0, "untracked_packets": 0, "unfollowed_messages": 0,
-        "events_left_out": 0, "sliced_packets": 0,
+        "events_left_out": 0, "sliced_packets": 0, "damaged_packets": 0, "odd_flushes": 0,
+        "icrc": {"none": 0, "good": 1000, "bad": 0, "sliced": 0, "placeholder": 0},
     }  # fmt: skip
     return plain | changes
 
@@ -53,17 +54,49 @@ def test_complete_captures_are_good(samples, name):
     assert statement["level"] == "good", statement
 
 
-def test_a_capture_without_fault_has_but_the_icrc():
-    assert told() == {
-        "level": "good",
-        "reasons": [
+def test_a_capture_without_fault_has_no_reason():
+    assert told() == {"level": "good", "reasons": []}
+
+
+def icrc(**statuses):
+    """Counts by what ICRCs say; the rest of 1,000 packets are good."""
+    plain = dict.fromkeys(("none", "good", "bad", "sliced", "placeholder"), 0) | statuses
+    return {"icrc": plain | {"good": 1000 - sum(statuses.values())}}
+
+
+@pytest.mark.parametrize(
+    ("changes", "reasons"),
+    [
+        (
+            icrc(none=600, sliced=400),
+            {"icrc_not_verified": "the ICRC of 1,000 packets is not verified: a damaged one counts as a good one"},
+        ),
+        (
+            icrc(bad=14) | {"damaged_packets": 14},
+            {"damaged_packets": "14 packets with a wrong ICRC: receivers drop them, and so do these tables"},
+        ),
+        (
+            icrc(bad=4) | {"odd_flushes": 4},
+            {"odd_flushes": "4 FLUSHes with the wrong ICRC of Linux rxe 6.12, which such hosts take for right"},
+        ),
+        (
+            icrc(bad=7) | {"damaged_packets": 2, "odd_flushes": 1},
             {
-                "reason": "icrc_not_verified",
-                "count": 1000,
-                "text": "ICRCs are not verified: a damaged packet counts as a good one",
-            }
-        ],
-    }
+                "damaged_packets": "2 packets with a wrong ICRC: receivers drop them, and so do these tables",
+                "odd_flushes": "1 FLUSH with the wrong ICRC of Linux rxe 6.12, which such hosts take for right",
+                "wrong_icrcs": "4 packets with a wrong ICRC of hosts that sent no right one: no RoCE, or none made",
+            },
+        ),
+        (
+            icrc(placeholder=1000),
+            {"placeholder_icrcs": "1,000 packets with 0 or the same number in the place of every ICRC"},
+        ),
+    ],
+)
+def test_what_icrcs_say_is_for_information(changes, reasons):
+    statement = told(capture(**changes))
+    assert statement["level"] == "good"
+    assert {one["reason"]: one["text"] for one in statement["reasons"]} == reasons
 
 
 @pytest.mark.parametrize(
@@ -162,7 +195,7 @@ def test_what_cannot_be_one_sided_is_not():
 def test_the_gravest_comes_first():
     statement = told(capture(cut_answers=1, twin_packets=500, sliced_packets=1))
     assert [reason["reason"] for reason in statement["reasons"]] == [
-        "doubled_frames", "cut_answers", "sliced_packets", "icrc_not_verified",
+        "doubled_frames", "cut_answers", "sliced_packets",
     ]  # fmt: skip
     assert statement["level"] == LEVELS[-1]
 

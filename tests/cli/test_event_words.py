@@ -142,6 +142,7 @@ def test_retries_in_a_row_are_one_sentence():
             "frame 20: the receiver has 3 packets up to PSN 11 that never passed here: missing from the capture",
         ),
         (event("new_life"), "frame 20: the QP number is reused, from PSN 11"),
+        (event("damaged"), "frame 20: PSN 11 damaged on the way (wrong ICRC): its receiver drops it"),
         (event("cm_rej", value=8), "frame 20: connection refused by CM REJ: invalid service id (reason 8)"),
         (event("cm_req", value=0x1234), "frame 20: CM REQ, communication id 0x1234"),
     ],

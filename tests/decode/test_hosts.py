@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from roce_dissect.decode.hosts import HostTable, address_text
+from roce_dissect.decode.hosts import HostTable, address_text, address_words
 from roce_dissect.errors import ArgumentError
 
 
@@ -56,3 +56,18 @@ def test_full():
     codes = [table.enter(f"10.0.0.{n}") for n in (1, 2, 3, 4, 5, 1)]
     assert codes == [1, 2, 3, 0, 0, 1]
     assert table.texts()[0] == "(too many hosts)"
+
+
+@pytest.mark.parametrize("lid", [0, 1, 65535])
+def test_a_lid_is_a_host(lid):
+    """Native InfiniBand without a GRH has nothing else."""
+    table = HostTable()
+    row = table.enter(f"LID {lid}")
+    assert table.texts()[row] == f"LID {lid}"
+    assert address_text(*address_words(f"LID {lid}")) == f"LID {lid}"
+
+
+@pytest.mark.parametrize("text", ["LID", "LID ", "LID -1", "LID 65536", "LID x", "LID ²", "lid 5", "LID 5 "])
+def test_what_is_no_lid(text):
+    with pytest.raises(ArgumentError, match="not an IP address"):
+        HostTable().enter(text)

@@ -247,7 +247,7 @@ def test_nothing_is_read_behind_the_frame(kernel, frames):
 def test_udp_length(decode, frames, udp_length, status):
     """UDP holds at least BTH and ICRC. SEND MIDDLE has no further header, so that 24 bytes are a whole packet."""
     body = frames.bth(1) + b"payload payload" + bytes(4)
-    [row], _ = decode(frames.ethernet(frames.ipv4(frames.udp(body, length=udp_length)), 0x0800))
+    [row], _ = decode(frames.ethernet(frames.ipv4(frames.udp(body, length=udp_length), length=20 + udp_length), 0x0800))
     assert row["status"] == status
     assert bool(row["present"] & bit.HAS_BTH) == (status == Status.OK)
     assert row["payload_len"] == 0
@@ -419,9 +419,9 @@ def test_what_is_no_roce_is_tallied(decode, frames):
 
 
 def test_first_fragment_is_decoded(decode, frames):
-    """The first fragment has the headers: more fragments, offset 0."""
+    """The first fragment has the headers: more fragments, offset 0. `test_oddities.py` has more of them."""
     [row], _ = decode(frames.v2(4, psn=6, ip={"fragment": 0x2000}))
-    assert row["psn"] == 6
+    assert (row["psn"], row["status"]) == (6, Status.FRAGMENT)
 
 
 def test_other_link_type(decode, frames):

@@ -8,6 +8,7 @@ import struct
 import numpy as np
 import pytest
 
+import roce_dissect as rd
 from roce_dissect import layout
 from roce_dissect.spec import headers as bit
 from roce_dissect.terms import Status
@@ -15,7 +16,7 @@ from roce_dissect.terms import Status
 #: Columns that tell of the link, or of the frame as a whole.
 OWN = {
     "eth_src", "eth_dst", "vlan_id", "pcp", "vlan2_id", "wire_len", "cap_len", "present", "payload_offset", "offset",
-    "slid", "dlid", "vl", "sl",
+    "slid", "dlid", "vl", "sl", "network_offset",
 }  # fmt: skip
 LINK = bit.HAS_ETH | bit.HAS_VLAN | bit.HAS_VLAN2
 
@@ -96,7 +97,7 @@ def test_native(decode, frames, with_grh, wrap):
         assert (row["dscp"], row["ecn"], row["ttl"], row["flow_label"]) == (0x1A, 3, 7, 0xABCDE)
         assert decoder.hosts.texts()[row["src"]] == "fd00:100::2"
     else:
-        assert row["src"] == row["dst"] == 0
+        assert [decoder.hosts.texts()[row[name]] for name in ("src", "dst")] == ["LID 18", "LID 52"]
     for length in range(len(frame)):
         decode(frame[:length], link_type=link_type)
 
@@ -130,3 +131,26 @@ def test_empty_frame_at_the_end_of_the_buffer(decode, frames, link_type):
     """Not even its first byte is there to be read."""
     _, decoder = decode(frames.network(frames.v2(4))[1], b"", link_type=link_type)
     assert decoder.tallies[layout.TALLY_CUT] >= 1
+
+
+def test_a_connection_between_lids(frames, tmp_path):
+    """From capture to tables and back, and the filter for Wireshark."""
+    made = []
+    for psn in range(5):
+        made.append(frames.native(frames.packet(4, b"data", psn=psn, dest_qp=17, ack_req=1), slid=5, dlid=6))
+        made.append(frames.native(frames.packet(0x11, b"", {"syndrome": 0x1F, "msn": psn + 1}, psn=psn, dest_qp=18),
+                                  slid=6, dlid=5))  # fmt: skip
+    path = tmp_path / "native.pcap"
+    path.write_bytes(frames.pcap(made, link_type=247))
+    result = rd.analyze(path)
+    (connection,) = result.to_dict()["connections"]
+    assert (connection["version"], connection["a"], connection["b"]) == (
+        0, {"address": "LID 5", "qp": 18}, {"address": "LID 6", "qp": 17},
+    )  # fmt: skip
+    assert (connection["a_to_b"]["requests"], connection["b_to_a"]["acks"]) == (5, 5)
+    assert connection["filter"] == (
+        "(infiniband.lrh.dlid == 6 && infiniband.bth.destqp == 0x11) || "
+        "(infiniband.lrh.dlid == 5 && infiniband.bth.destqp == 0x12)"
+    )
+    again = rd.track(rd.read_packets(path))
+    assert again.to_dict()["connections"] == result.to_dict()["connections"]

@@ -17,7 +17,7 @@ from roce_dissect.terms import Status, Tunnel
 #: Columns that tell of the tunnel, or of the frame as a whole.
 OWN = {
     "tunnel", "tunnels", "vni", "session", "gre_seq", "outer_src", "outer_dst", "wire_len", "cap_len", "present",
-    "payload_offset", "offset", "src", "dst",
+    "payload_offset", "network_offset", "offset", "src", "dst",
 }  # fmt: skip
 MARKS = bit.HAS_TUNNEL | bit.HAS_OUTER_IP | bit.HAS_VNI | bit.HAS_SESSION | bit.HAS_GRE_SEQ
 #: Tunnel of each name in `frames.TUNNELS`.
@@ -102,6 +102,17 @@ def test_mpls(decode, frames, labels, ether_type):
         assert (row["psn"], row["tunnel"], row["tunnels"], row["status"]) == (3, Tunnel.MPLS, 1, Status.OK)
         assert row["present"] & MARKS == bit.HAS_TUNNEL
         assert row["outer_src"] == row["outer_dst"] == 0
+
+
+@pytest.mark.parametrize("first", ["02", "1c"])
+@pytest.mark.parametrize("control", [b"", bytes(4), bytes.fromhex("00000001")])
+def test_tagged_frame_in_mpls(decode, frames, control, first):
+    """Behind a tag stands what a control word would have moved the Ethertype to: which of them it is shows in MACs."""
+    frame = bytes.fromhex(first) + frames.v2(4, b"abc", psn=3, tags=((0x88A8, 7), (0x8100, 0x6008)))[1:]
+    [alone], _ = decode(frame)
+    [row], _ = decode(frames.ethernet(frames.mpls(control + frame), 0x8847))
+    assert {key: row[key] for key in row if key not in OWN} == {key: alone[key] for key in row if key not in OWN}
+    assert row["present"] & ~MARKS == alone["present"]
 
 
 def test_too_many_labels(decode, frames):

@@ -92,14 +92,13 @@ def columns(packets: list[dict[str, int]]) -> dict[str, np.ndarray]:
 class Tracked:
     """What the tracker made of packets: the flow table, and the tracker's columns as words."""
 
-    def __init__(self, packets, tracker=None, bad_icrc=None, messages=(), finish=True, **options):
+    def __init__(self, packets, tracker=None, messages=(), finish=True, **options):
         ended: list[np.ndarray] = []
         self.flows = FlowTable(tracker, on_messages=lambda rows: ended.append(rows.copy()), **options)
         self.columns = packets if isinstance(packets, dict) else columns(packets)
         self.rows = len(self.columns["psn"])
         self.out = Verdicts.empty(max(self.rows, 2))
-        bad = None if bad_icrc is None else np.array(bad_icrc, np.uint8)
-        self.flows.feed(self.columns, self.rows, messages, self.out, bad)
+        self.flows.feed(self.columns, self.rows, messages, self.out)
         if finish:
             self.flows.finish()
         self.message_rows = np.concatenate([np.zeros((0, states.MESSAGE_WORDS), np.int64), *ended])

@@ -32,9 +32,6 @@ COUNTERS = (
 
 HOSTS = ("server", "client")
 
-#: rxe of Linux 6.12 computes a wrong ICRC for FLUSH at both ends, and takes it (known of rxe).
-ICRC_AGREED = {"k612_flush_atomic_write"}
-
 _BEFORE = "the kernel counted before the capture began, and after it had ended"
 _GOING_BACK = "rxe drops, uncounted, a NAK that comes when it has gone back and not yet sent the oldest message again"
 
@@ -90,7 +87,7 @@ def captures(given: str | os.PathLike[str] | None = None) -> Path | None:
 
 @cache
 def truth(folder: Path) -> dict[str, dict[str, Any]]:
-    """``truth.json``: by set, the counters of both hosts and each file's frames with a bad ICRC."""
+    """``truth.json``: by set, the counters of both hosts."""
     return json.loads((folder / "truth.json").read_text())
 
 
@@ -102,14 +99,10 @@ def host_of(address: str) -> str | None:
 
 @cache
 def analysis(folder: Path, name: str, side: str) -> rd.Analysis | None:
-    """Set `name` as captured at `side`, without the frames that its kernel threw away for their ICRC; None: no file."""
+    """Set `name` as captured at `side`; None: no file."""
     path = folder / f"{name}.{side}.pcap.gz"
     if not path.exists():
         return None
-    bad = truth(folder)[name].get("files", {}).get(path.name, {}).get("icrc_bad_frames")
-    if bad and name not in ICRC_AGREED:
-        packets = rd.read_packets(path)
-        return rd.track(packets, bad_icrc=packets["frame"].isin(bad))
     return rd.analyze(path)
 
 

@@ -11,6 +11,7 @@ import pytest
 from roce_dissect.flows import states
 from roce_dissect.flows.flow_table import class_table
 from roce_dissect.spec import headers
+from roce_dissect.terms import Standing
 
 WRAP = 1 << 24
 
@@ -712,22 +713,62 @@ def test_datagrams_are_not_judged(p, track):
 
 
 def test_foreign_packets(p, track):
-    """No BTH, a bad status, an opcode without meaning, a bad ICRC: rows without a stream, and nothing else."""
+    """No BTH, a bad status, an opcode without meaning, damage: rows without a stream, and nothing else."""
     packets = [
         p("SEND_ONLY", 1, 0),
         p("SEND_ONLY", 2, 0, present=headers.HAS_IPV4),
         p("SEND_ONLY", 2, 0, status=2),
         p("0xc7", 2, 0, status=3),
         p("SEND_ONLY", 2, 0, status=4),
-        p("SEND_ONLY", 2, 0),
+        p("SEND_ONLY", 2, 0, standing=Standing.DAMAGED),
         p("SEND_ONLY", 2, 0, status=1),
     ]
-    result = track(packets, bad_icrc=[0, 0, 0, 0, 0, 1, 0])
+    result = track(packets)
     assert result.stream == [0, -1, -1, -1, -1, -1, 0]
     assert result.verdicts == ["first", *["none"] * 5, "new"]
     assert result.out.role[:7].tolist() == [1, 0, 0, 0, 0, 0, 1]
-    assert result.flows.foreign == 5
+    assert result.flows.foreign == 4
     assert result.word(states.PACKETS) == 2
+
+
+def test_a_damaged_packet_is_an_event_of_the_stream_that_it_names(p, track):
+    """None of a stream that is not there, and nothing else changes."""
+    damaged = {"standing": Standing.DAMAGED}
+    result = track([p("SEND_ONLY", 1, 0), p("SEND_ONLY", 2, 1, **damaged), p("SEND_ONLY", 2, 2, "B", **damaged),
+                    p("SEND_ONLY", 2, 3)])  # fmt: skip
+    assert result.verdicts == ["first", "none", "none", "new"]
+    assert result.stream == [0, -1, -1, 0]
+    assert result.events == ["damaged@2"]
+    assert (result.flows.foreign, len(result.flows.streams)) == (0, 1)
+    assert result.flows.damaged == {(1, 2): 1, (2, 1): 1}
+
+
+def doubtful(p, psn, side="A", **more):
+    return p("SEND_ONLY", psn, psn, side, standing=Standing.DOUBTFUL, **more)
+
+
+def test_a_doubtful_packet_makes_no_stream(p, track):
+    """Whatever came to the port: without an earlier packet of its key that it continues, it is none of a stream's."""
+    result = track([doubtful(p, 5), doubtful(p, 6, dest_qp=99), doubtful(p, 6, "B"), doubtful(p, 5)])
+    assert result.stream == [-1] * 4
+    assert len(result.flows.streams) == 0
+    assert result.flows.foreign == 4
+    assert result.flows.untracked == 0
+
+
+@pytest.mark.parametrize(
+    ("step", "taken"), [(1, True), (1 << 14, True), (0, False), ((1 << 14) + 1, False), (-1, False)]
+)
+def test_a_doubtful_packet_that_continues_an_earlier_one(p, track, step, taken):
+    result = track([doubtful(p, 0xFFFFFF), doubtful(p, (0xFFFFFF + step) & 0xFFFFFF)])
+    assert result.stream == [-1, 0 if taken else -1]
+    assert result.flows.foreign == (1 if taken else 2)
+
+
+def test_a_doubtful_packet_joins_a_stream_that_is_there(p, track):
+    result = track([p("SEND_ONLY", 5, 0), doubtful(p, 6), doubtful(p, 9)])
+    assert result.stream == [0, 0, 0]
+    assert result.verdicts == ["first", "new", "gap"]
 
 
 @pytest.mark.parametrize("operation", ["RD_SEND_ONLY", "RD_WRITE_FIRST"])
@@ -873,8 +914,6 @@ def test_columns_that_are_too_short(build, tracker, p):
         setattr(out, field, getattr(out, field)[:3].copy())
         with pytest.raises(ValueError, match="shorter"):
             build.FlowTable(tracker).feed(columns, 4, (), out)
-    with pytest.raises(ValueError, match="shorter"):
-        build.FlowTable(tracker).feed(columns, 4, bad_icrc=np.zeros(3, np.uint8))
     with pytest.raises(ValueError, match="shorter"):
         build.FlowTable(tracker).feed(columns, 5)
 

@@ -24,8 +24,9 @@ def _load(name: str, path: Path) -> ModuleType:
 
 
 # Decorators need strategies when a test module is imported, so that a fixture would come too late.
-if "strategies" not in sys.modules:
-    _load("strategies", Path(__file__).parents[1] / "strategies.py")
+for shared in ("strategies", "expected"):
+    if shared not in sys.modules:
+        _load(shared, Path(__file__).parents[1] / f"{shared}.py")
 
 
 @pytest.fixture(scope="session")
