@@ -25,6 +25,7 @@ _STATUS = {
     "malformed": "lengths that contradict each other",
     "unknown_opcode": "no such opcode",
     "unknown_version": "a transport version other than 0",
+    "fragment": "the first of several IP fragments: the others have the rest",
 }
 #: What the tracker says: words of values, ``""`` for all others.
 _TOLD: dict[str, dict[Any, str]] = {
@@ -38,6 +39,7 @@ _TOLD: dict[str, dict[Any, str]] = {
     },
     "standing": {
         "damaged": "its ICRC is wrong: receivers drop it, and it takes no part in the tables",
+        "unproven": "its ICRC is wrong, and so were all of its sender",
         "doubtful": "perhaps no RoCE: taken in only where it continues something",
     },
     "verdict": {

@@ -17,7 +17,7 @@ from roce_dissect.dissect.tree import Field, Node, Section, plain_bytes, read_he
 from roce_dissect.layers import GRH, LRH
 from roce_dissect.layout import MOST_LABELS, MOST_TUNNELS
 from roce_dissect.spec import net
-from roce_dissect.spec.headers import BTH_SIZE, ICRC_SIZE
+from roce_dissect.spec.headers import BTH_SIZE, GRH_SIZE, ICRC_SIZE
 from roce_dissect.terms import Tunnel
 
 __all__ = ["Descent", "Transport"]
@@ -55,6 +55,8 @@ class Transport:
         What is wrong with the lengths, or empty.
     lrh : int or None
         First byte of the LRH.
+    fragment_end : int or None
+        End of a first IP fragment: what lies behind is in others. None for a whole packet.
     """
 
     version: int
@@ -63,6 +65,7 @@ class Transport:
     end: int
     doubt: str = ""
     lrh: int | None = None
+    fragment_end: int | None = None
 
     @property
     def room(self) -> bool:
@@ -134,7 +137,7 @@ class Descent:
         for node in section.children:
             if node.column:
                 former = self.columns.get(node.column)
-                if former is not None:
+                if former is not None and former is not node:
                     former.column = ""
                 self.columns[node.column] = node
 
@@ -203,10 +206,21 @@ class Descent:
         lrh = self.at
         values = self._header("lrh", "LRH", layer_fields(LRH)).values
         end = lrh + values["pkt_len"] * 4
+        if not values["lnh"] & 1 or len(self._data) - self.at < GRH_SIZE:
+            self._tell_lids()
         if values["lnh"] & 1:
             self._grh(0, lrh, end)
             return
         self.transport = Transport(0, lrh, self.at, end, "", lrh)
+
+    def _tell_lids(self) -> None:
+        """Without a GRH the LIDs are the packet's source and destination."""
+        lrh = self.sections[-1]
+        for name, column in (("slid", "src"), ("dlid", "dst")):
+            node = next(one for one in lrh.children if one.name == name)
+            text = f"LID {node.value}"
+            lrh.children.append(Node(column, text, text, "", node.first_byte, node.size, None, column))
+        self._tell(lrh)
 
     def _tags(self, ether_type: int) -> int:
         while ether_type in _TAGS and "vlan2_id" not in self.columns:
@@ -261,23 +275,31 @@ class Descent:
         if len(header) == size:
             right = words.ipv4_checksum(header)
             checksum.meaning = "good" if right == checksum.value else f"bad, {right:#06x} would be right"
-        length = values["ip_len"]
-        return self._protocol(values["protocol"], base, base + length if length else base + 0x10000)
+        end = base + values["ip_len"]
+        if values["fragment_offset"]:
+            raise _EndError
+        return self._protocol(values["protocol"], base, end, open_end=end == base, more=bool(values["more_fragments"]))
 
     def _ipv6(self) -> int | None:
         base = self.at
         section = self._header("ipv6", "IPv6", layout.IPV6)
         self._ip = section.node
         following, length = section.values["next_header"], section.values["ip_len"]
+        more = False
         while following in _EXTENSIONS:
-            following = self._extension(following)
-        return self._protocol(following, base, base + 40 + (length or 0x10000))
+            if following == net.PROTO_FRAGMENT:
+                fragment = self._header("fragment", _EXTENSIONS[following], layout.FRAGMENT).values
+                following = fragment["next_header"]
+                more |= bool(fragment["more_fragments"])
+            else:
+                following = self._extension(following)
+        # a fragment of a jumbo payload: where it ends is not known
+        end = base + 40 + length if length else 0
+        return self._protocol(following, base, end, open_end=not length, more=more)
 
     def _extension(self, kind: int) -> int:
-        first, title = self.at, _EXTENSIONS[kind]
-        if kind == net.PROTO_FRAGMENT:
-            return self._header("fragment", title, layout.FRAGMENT).values["next_header"]
-        section = self._header("extension", title, layout.EXTENSION)
+        first = self.at
+        section = self._header("extension", _EXTENSIONS[kind], layout.EXTENSION)
         units = section.values["header_len"]
         size = (units + 2) * 4 if kind == net.PROTO_AUTHENTICATION else (units + 1) * 8
         section.node.children[1].meaning = f"{size} bytes"
@@ -287,9 +309,10 @@ class Descent:
         self.at = first + size
         return section.values["next_header"]
 
-    def _protocol(self, protocol: int, ip: int, ip_end: int) -> int | None:
+    def _protocol(self, protocol: int, ip: int, end: int, *, open_end: bool, more: bool) -> int | None:
+        """What an IP protocol says; `end` is the packet's by its header, `open_end`: which does not tell it."""
         if protocol == net.PROTO_UDP:
-            return self._udp(ip, ip_end)
+            return self._udp(ip, end, open_end, more)
         if protocol == net.PROTO_GRE:
             self._enter()
             return self._gre()
@@ -301,7 +324,7 @@ class Descent:
             return self._mpls(in_ip=True)
         raise _EndError
 
-    def _udp(self, ip: int, ip_end: int) -> int | None:
+    def _udp(self, ip: int, ip_end: int, open_end: bool, more: bool) -> int | None:
         first = self.at
         section = self._header("udp", "UDP", layout.UDP, whole=False)
         if not section.whole and "udp_dport" not in section.values:
@@ -311,8 +334,9 @@ class Descent:
             if not section.whole:
                 raise _EndError
             end = first + section.values["udp_len"]
-            doubt = "UDP's length goes beyond IP's" if end > ip_end else ""
-            self.transport = Transport(2, ip, self.at, end, doubt)
+            self.transport = Transport(2, ip, self.at, end, "", None, ip_end if more else None)
+            if self.transport.room and end != ip_end and not open_end and not more:
+                self.transport.doubt = "UDP's length is not IP's"
             return None
         if port == net.PORT_VXLAN:
             self._enter()
@@ -385,6 +409,11 @@ class Descent:
             return net.ETHERTYPE_TEB
         return net.ETHERTYPE_IPV6 if self._byte(self.at) >> 4 == 6 else net.ETHERTYPE_IPV4
 
+    def _leads_on(self, offset: int) -> bool:
+        """Whether an Ethertype behind which RoCE may be stands there."""
+        found = int.from_bytes(self._data[self.at + offset : self.at + offset + 2], "big")
+        return found in (net.ETHERTYPE_IPV4, net.ETHERTYPE_IPV6, net.ETHERTYPE_ROCE_V1, *_TAGS)
+
     def _mpls(self, in_ip: bool) -> int:
         self._enter(by_ip=in_ip)
         self.tunnel_kinds.append(Tunnel.MPLS)
@@ -395,8 +424,10 @@ class Descent:
         first = self._byte(self.at) >> 4
         if first in (4, 6):
             return net.ETHERTYPE_IPV4 if first == 4 else net.ETHERTYPE_IPV6
-        behind = int.from_bytes(self._data[self.at + 16 : self.at + 18], "big")
-        known = (net.ETHERTYPE_IPV4, net.ETHERTYPE_IPV6, net.ETHERTYPE_ROCE_V1, *_TAGS)
-        if first == 0 and behind in known:
+        # many a MAC address begins with 0, too: the Ethertype decides, in a tagged frame the rest of the word
+        control_word = (
+            first == 0 and self._leads_on(16) and (not any(self._data[self.at :][:4]) or not self._leads_on(12))
+        )
+        if control_word:
             self._header("control_word", "Pseudowire control word", layout.CONTROL_WORD)
         return net.ETHERTYPE_TEB

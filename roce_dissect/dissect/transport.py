@@ -57,38 +57,43 @@ def transport_sections(data: bytes, where: Transport, ethernet: bool, row: Mappi
         if node.size:
             node.children.append(plain_bytes("bytes", data[where.bth :], where.bth))
         return [node]
-    bth = read_header(data, where.bth, len(data), "bth", "BTH", layer_fields(BTH))
+    frame, behind = data, where.end
+    present = "captured"
+    if where.fragment_end is not None:  # what lies behind the fragment, and the ICRC anyhow, is in other ones
+        data = frame[: max(min(where.fragment_end, where.end - 1), where.bth)]
+        behind = len(data)
+        present = "in this first fragment" if len(data) < len(frame) or where.fragment_end == len(frame) else present
+    bth = read_header(data, where.bth, len(data), "bth", "BTH", layer_fields(BTH), present)
     bth.node.children += [Node("lengths", None, "in doubt", where.doubt)] if where.doubt else []
     sections = [bth.node]
     if not bth.whole:
-        return sections
+        return sections + _trailer(frame, behind, ethernet)
     opcode, pad = bth.values["opcode"], bth.values["pad_count"]
     bth.node.meaning = operation_name(opcode)
-    headers, at, whole = _extended(data, where.bth + BTH_SIZE, where.end - ICRC_SIZE, opcode)
+    headers, at, whole = _extended(data, where.bth + BTH_SIZE, where.end - ICRC_SIZE, opcode, present)
     sections += headers
     payload_len = where.end - ICRC_SIZE - pad - where.bth - BTH_SIZE - chain_size(HEADERS.get(opcode, 0))
     to_management = opcode == _UD_SEND_ONLY and bth.values["dest_qp"] <= GSI_QP
-    sections.append(_payload(data, at if whole else None, payload_len, not to_management))
+    sections.append(_payload(data, at if whole else None, payload_len, not to_management, present))
     if whole:
         if to_management:
             sections += management_datagram(data, at, min(at + max(payload_len, 0), len(data)))
         sections += _pad(data[: where.end - ICRC_SIZE], at + max(payload_len, 0), pad)
-    sections.append(_icrc(data, where, opcode, row))
-    behind = where.end
+    sections.append(_icrc(data, where, opcode, row, present))
     if where.lrh is not None:
         sections.append(_vcrc(data, where))
         behind += _VCRC_SIZE
-    return sections + _trailer(data, behind, ethernet)
+    return sections + _trailer(frame, behind, ethernet)
 
 
-def _extended(data: bytes, at: int, limit: int, opcode: int) -> tuple[list[Node], int, bool]:
+def _extended(data: bytes, at: int, limit: int, opcode: int, present: str) -> tuple[list[Node], int, bool]:
     """Extended headers from `at` on; none of their bytes lies behind `limit`. Where they end; whether all are whole."""
     chain = HEADERS.get(opcode, 0)
     sections: list[Node] = []
     for presence, layer in sorted(ExtendedHeader.by_presence.items()):
         if not chain & presence:
             continue
-        cut_by = "captured" if len(data) < min(at + layer.header_size, limit) else _SHORTENED
+        cut_by = present if len(data) < min(at + layer.header_size, limit) else _SHORTENED
         section = read_header(data, at, limit, layer.__name__.lower(), layer.__name__, layer_fields(layer), cut_by)
         sections.append(section.node)
         if not section.whole:
@@ -100,7 +105,7 @@ def _extended(data: bytes, at: int, limit: int, opcode: int) -> tuple[list[Node]
     return sections, at, True
 
 
-def _payload(data: bytes, at: int | None, length: int, shown: bool) -> Node:
+def _payload(data: bytes, at: int | None, length: int, shown: bool, present: str) -> Node:
     """The payload; `length` is negative where the lengths contradict the headers, `at` None where those are cut."""
     there = b"" if at is None else data[at : at + max(length, 0)]
     node = Node("payload", None, "Payload", "", at, len(there))
@@ -109,7 +114,7 @@ def _payload(data: bytes, at: int | None, length: int, shown: bool) -> Node:
     if length < 0:
         meaning = f"bytes: headers and pad take {-length} more than the length fields leave"
     elif len(there) < length:
-        meaning = f"bytes, {len(there)} of them captured"
+        meaning = f"bytes, {len(there)} of them {present}"
     node.children.append(Node("payload_len", max(length, 0), str(max(length, 0)), meaning, column="payload_len"))
     for first in range(0, min(len(there), _SHOWN) if shown else 0, _IN_A_LINE):
         line = there[first : min(first + _IN_A_LINE, _SHOWN)]
@@ -132,7 +137,7 @@ def _pad(covered: bytes, at: int, count: int) -> list[Node]:
     return [Node("pad", None, "Pad", "", at, len(there), children=[plain_bytes("pad", there, at, meaning)])]
 
 
-def _icrc(data: bytes, where: Transport, opcode: int, row: Mapping[str, Any]) -> Node:
+def _icrc(data: bytes, where: Transport, opcode: int, row: Mapping[str, Any], present: str) -> Node:
     at = where.end - ICRC_SIZE
     there = data[at : where.end]
     node = Node("icrc", None, "ICRC", "", min(at, len(data)), len(there))
@@ -142,7 +147,7 @@ def _icrc(data: bytes, where: Transport, opcode: int, row: Mapping[str, Any]) ->
         shown = Node("icrc", value, f"{value:#010x}", "least significant byte first", at, ICRC_SIZE, None, "icrc")
         node.children.append(shown)
     else:
-        node.children.append(Node("missing", None, "icrc", f"{len(there)} of {ICRC_SIZE} bytes captured"))
+        node.children.append(Node("missing", None, "icrc", f"{len(there)} of {ICRC_SIZE} bytes {present}"))
     meaning = _ICRC_MEANINGS.get(verdict, "")
     if verdict in ("bad", "placeholder"):
         right = expected_icrc(data, where.network, where.bth, at, _kind(data, where))

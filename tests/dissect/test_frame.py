@@ -126,6 +126,13 @@ def tunnelled(frames):
         frames.v2_ipv6(0x64, b"y" * 300, frames.values_of(0x64, rng), ((0x88A8, 3), (0x8100, 5)), psn=6),
         frames.v1(0x12, b"", frames.values_of(0x12, rng)),
         frames.v2(4, b"abc", ip={"options": b"\1\x94\4\0\0\7\3\4"}),
+        frames.v2(0x0A, b"abc" * 30, ip={"fragment": 0x2000, "length": 100}),
+        frames.v2(0x0A, b"abc" * 30, ip={"fragment": 0x2000, "length": 0}),
+        frames.v2(0x0A, b"abc" * 30, ip={"length": 0}),
+        frames.ethernet(
+            frames.ipv6(bytes([17, 0, 0, 1, 0, 0, 0, 5]) + frames.udp(frames.packet(4, b"abc" * 9))[:40], following=44),
+            0x86DD,
+        ),
     ]
     yield from ((frame, 1) for frame in plain)
     for name, (wrap, *_) in frames.TUNNELS.items():
@@ -139,6 +146,9 @@ def tunnelled(frames):
             protocol, body = wrap(plain[1])
             again, body = frames.TUNNELS["gre"][0](frames.outer_ethernet(frames.outer(body, protocol)))
             yield frames.outer_ethernet(frames.outer(body, again)), 1
+    for inner in plain[:2]:  # tagged frames: an Ethertype stands where one would behind a control word
+        for word in (b"", bytes(4), b"\0\0\0\7"):
+            yield frames.outer_ethernet(frames.outer(frames.mpls(word + inner), 137)), 1
     ether_type, body = frames.network(frames.v2(0x11, b"", frames.values_of(0x11, rng)))
     yield from ((body, link) for link in (101, 12, 14, 228))
     yield from ((struct.pack(order, 2) + body, 0) for order in ("<I", ">I"))

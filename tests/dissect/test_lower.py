@@ -138,8 +138,9 @@ def test_links(frames, rows):
 
 
 def test_lengths_that_disagree(frames, sections):
-    frame = frames.ethernet(frames.ipv4(frames.udp(frames.packet(4, b"abc")), length=40), 0x0800)
-    assert sections(frame)["bth"].find("lengths").meaning == "UDP's length goes beyond IP's"
+    for length in (40, 56):  # 52 would be right
+        frame = frames.ethernet(frames.ipv4(frames.udp(frames.packet(4, b"abc")), length=length), 0x0800)
+        assert sections(frame)["bth"].find("lengths").meaning == "UDP's length is not IP's"
     frame = frames.ethernet(frames.ipv4(frames.udp(frames.packet(4, b"abc"), length=20)), 0x0800)
     assert sections(frame)["no_bth"].meaning == "the lengths leave no room for a BTH and an ICRC"
     frame = frames.ethernet(frames.grh(frames.packet(4), following=17), 0x8915)
@@ -158,3 +159,15 @@ def test_another_port(frames, rows):
 def test_source_ports_mean_nothing(frames, rows):
     for port in (53, 69, 4789, 6081):
         assert "bth" in names(frames.v2(sport=port), rows)
+
+
+def test_answers_from_the_port(rows):
+    """Some FPGA stacks answer from 4791 to the port that the request came from; a good ICRC proves it."""
+    from scapy.layers.inet import IP, UDP
+    from scapy.layers.l2 import Ether
+
+    from roce_dissect.layers import AETH, BTH
+
+    answer = BTH(opcode="RC ACKNOWLEDGE", dest_qp=5, psn=9) / AETH(syndrome=0x1F, msn=1)
+    frame = bytes(Ether(src="02:00:00:00:00:01") / IP(dst="192.0.2.1") / UDP(sport=4791, dport=0xC001) / answer)
+    assert names(frame, rows)[3:6] == ["udp", "bth", "aeth"]

@@ -151,3 +151,31 @@ def test_words_of_headers(frames, sections, opcode, section, field, text, meanin
         "compare_data": (1 << 64) - 1,
     }  # fmt: skip
     assert told(sections(frames.v2(opcode, b"", values))[section], field) == (text, meaning)
+
+
+def fragments(frames, version=4):
+    """A first fragment of a packet of 200 bytes of payload, and where it ends in the frame: 64 bytes of it."""
+    whole = frames.udp(frames.packet(0x0A, b"x" * 200, psn=1))
+    part = whole[: 8 + 12 + 16 + 64]
+    if version == 4:
+        return frames.ethernet(frames.ipv4(part, fragment=0x2000), 0x0800)
+    header = bytes([17, 0, 0, 1]) + bytes(4)
+    return frames.ethernet(frames.ipv6(header + part, following=44), 0x86DD)
+
+
+@pytest.mark.parametrize("version", [4, 6])
+def test_a_first_fragment(frames, rows, version):
+    frame = fragments(frames, version)
+    for behind in (b"", bytes(6)):
+        [row] = rows(frame + behind)
+        assert row["status"] == "fragment"
+        tree = {section.name: section for section in dissect(row)}
+        assert told(tree["frame"], "status")[1] == "the first of several IP fragments: the others have the rest"
+        assert told(tree["payload"], "payload_len") == ("200", "bytes, 64 of them in this first fragment")
+        assert told(tree["icrc"], "missing") == ("icrc", "0 of 4 bytes in this first fragment")
+        assert ("trailer" in tree) == bool(behind)
+        if behind:
+            assert tree["trailer"].first_byte == len(frame)
+    [row] = rows(frame[:-10], wire=[len(frame)])
+    payload = next(section for section in dissect(row) if section.name == "payload")
+    assert told(payload, "payload_len")[1] == "bytes, 54 of them captured"
