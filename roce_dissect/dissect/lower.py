@@ -355,6 +355,9 @@ class Descent:
         if len(self.tunnel_kinds) == MOST_TUNNELS:
             raise _EndError
         self._forget(_IP_COLUMNS)
+        for section in self.sections:
+            if section.name in ("ipv4", "ipv6", "udp") and not section.text.startswith("Outer"):
+                section.text = f"Outer {section.text}"
         if by_ip and not self._outer_is_told and self._ip is not None:
             self._outer_is_told = True
             for node in self._ip.children:

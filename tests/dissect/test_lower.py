@@ -88,6 +88,9 @@ def test_vxlan(frames, rows, sections):
     assert found["vxlan"].find("vni").value == 0xFFFFFF
     [row] = rows(frame)
     tree = dissect(row)
+    assert [section.text for section in tree[1:8]] == [
+        "Ethernet", "Outer IPv4", "Outer UDP", "VXLAN", "Ethernet", "IPv4", "UDP",
+    ]  # fmt: skip
     assert tree[2].find("outer_src").value == "10.9.9.2"
     assert tree[2].find("ttl").column == ""  # the column is of the inner one
     assert tree[6].find("ttl").column == "ttl"
