@@ -33,6 +33,7 @@ RANKS = {
     "compare": 5,
     "check": 5,
     "rules": 6,
+    "dissect": 6,
     "api": 7,
     "storage": 7,
     "distributed": 7,
@@ -69,7 +70,7 @@ THIRD_PARTY = {
 #: Too slow for start-up: only within functions, wherever.
 LATE_ONLY = {"matplotlib", "plotly", "jinja2", "scapy", "dask", "IPython"}
 #: Modules that are themselves only loaded within functions, and may import what is slow.
-LATE_MODULES = {"plot", "report"}
+LATE_MODULES = {"plot", "report", "dissect"}
 
 
 #: Modules without ``__all__``, by name.
@@ -159,8 +160,8 @@ def test_only_lower_ranks(path):
         elif (me, other) in EXCEPTIONS:
             assert not at_module_level, where
         elif other == SIDE:
-            # the layers load Scapy: within functions only, and not below the slow path of decoding
-            assert not at_module_level, where
+            # the layers load Scapy: late only, and not below the slow path of decoding
+            assert not at_module_level or me in LATE_MODULES, where
             assert rank(me) >= RANKS["decode"], where
         elif other == "__init__" or other not in RANKS:
             assert rank(me) > RANKS["api"], where  # names of the public face

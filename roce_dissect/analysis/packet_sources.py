@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from roce_dissect import layout
+from roce_dissect.analysis.frame_ranges import FrameRanges
 from roce_dissect.analysis.packet_frame import kernel_columns, packet_frame, text_index
 from roce_dissect.analysis.qp_ends import with_ends
 from roce_dissect.analysis.summary import capture_summary
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from roce_dissect.decode.cm import Message
 
 __all__ = [
+    "DISSECTION_COLUMNS",
     "Captures",
     "FileSource",
     "FrameSource",
@@ -41,6 +43,10 @@ __all__ = [
 #: One capture or several: paths, ``-`` for standard input, or a binary file object.
 Captures = str | os.PathLike[str] | BinaryIO | Sequence[str | os.PathLike[str]] | list[str | BinaryIO]
 Progress = Callable[[int, int | None], None]
+
+#: Beside the columns of packets, what `roce_dissect.dissect` needs of each: its frame as bytes (an object), the link
+#: type as in pcap, and where the innermost network header begins in the frame.
+DISSECTION_COLUMNS = ("frame_bytes", "link_type", "network_offset")
 
 
 def input_list(captures: Captures) -> list[str | BinaryIO]:
@@ -85,6 +91,10 @@ class PacketSession:
     shown : bool
         Whether the options' selection chooses what is delivered of all packets, so that it may name columns of the
         tracker, which sees all of them; otherwise what is read at all.
+    frames : FrameRanges, optional
+        Only these frames of each file; one file alone is read no further than the last of them.
+    with_bytes : bool
+        Hand on what a dissection needs: the columns of `DISSECTION_COLUMNS` behind the wanted ones.
 
     Raises
     ------
@@ -106,17 +116,23 @@ class PacketSession:
         streams: np.ndarray | None = None,
         options: ReadOptions = DEFAULT_OPTIONS,
         shown: bool = False,
+        frames: FrameRanges | None = None,
+        with_bytes: bool = False,
     ) -> None:
         self._wanted = wanted
+        self._frames = frames
+        self._with_bytes = with_bytes
         self._streams = streams
         self._addresses = text_index([])
         needed = () if options.selection is None else options.selection.tracked
         self._tracked = streams is not None or bool(needed) or any(column.name in TRACKED for column in wanted)
         # without a tracker it is all the same, and what is not chosen costs less
-        self._chooses = shown and self._tracked
+        self._chooses = shown and (self._tracked or frames is not None)
         self._inputs = input_list(captures)
         self._options, self._progress = options, progress
         names = kernel_columns(wanted) + (FLOW_COLUMNS if self._tracked else ())
+        if with_bytes:
+            names += ("offset", "network_offset", "cap_len")
 
         def blocks(options: ReadOptions) -> Blocks:
             return Blocks(
@@ -127,6 +143,7 @@ class PacketSession:
                 poll_s=poll_s,
                 options=options,
                 choose=not self._chooses,
+                keep_bytes=with_bytes,
             )
 
         self._open = blocks
@@ -160,18 +177,25 @@ class PacketSession:
                 rows = np.flatnonzero(np.isin(verdicts.stream[: block.rows], self._streams))
                 if len(rows) == 0:
                     continue
+            if self._frames is not None:
+                numbers = columns["frame_key"][: block.rows] & FRAME_MASK
+                rows = np.arange(block.rows)[rows][self._frames.contain(numbers[rows])]
             if self._chooses:
                 mask = chooser.mask(columns, block.rows, block.messages)
+                chosen = np.arange(block.rows)[rows]
                 if mask is not None:
-                    rows = np.flatnonzero(mask)
-                    if len(rows) == 0 < block.rows:
+                    chosen = chosen[mask[chosen]]
+                    if len(chosen) == 0 < block.rows:
                         continue
-                room = chooser.admit(columns["time_ns"][: block.rows][rows])
-                rows = np.arange(block.rows)[rows][:room]
+                rows = chosen[: chooser.admit(columns["time_ns"][chosen])]
             frame = packet_frame(self._wanted, columns, rows, self._address_index(), first)
+            if self._with_bytes:
+                frame = frame.assign(**_dissection_columns(columns, rows, block.data))
             first += len(frame)
             yield frame
             if chooser.full:
+                return
+            if self._frames is not None and block.rows and len(self.files) == 1 and numbers[-1] >= self._frames.last:
                 return
 
     def _address_index(self) -> pd.Index:
@@ -179,6 +203,18 @@ class PacketSession:
         if len(self._addresses) != len(self._blocks.hosts):
             self._addresses = text_index(self._blocks.hosts.texts())
         return self._addresses
+
+
+def _dissection_columns(
+    columns: Mapping[str, np.ndarray], rows: np.ndarray | slice, data: Mapping[int, np.ndarray]
+) -> dict[str, np.ndarray]:
+    """`DISSECTION_COLUMNS` of chosen rows, from columns of `Blocks` and the bytes of their batches."""
+    batch, offset, cap_len = (columns[name][rows].tolist() for name in ("batch", "offset", "cap_len"))
+    places = zip(batch, offset, cap_len, strict=True)
+    frames = np.empty(len(batch), object)
+    frames[:] = [data[number][first : first + size].tobytes() for number, first, size in places]
+    more = {name: columns[name][rows].astype(np.int64) for name in ("link_type", "network_offset")}
+    return {"frame_bytes": frames} | more
 
 
 class PacketSource:

@@ -1,4 +1,4 @@
-"""``roce-dissect packets``: one line per RoCE packet."""
+"""``roce-dissect packets``: one line per RoCE packet, or each one's frame in full."""
 
 from __future__ import annotations
 
@@ -12,8 +12,12 @@ from roce_dissect.cli.common import FINE, INTERRUPTED, POLL_S, Interrupt, compla
 from roce_dissect.cli.options import reading_options
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import pandas as pd
 
+    from roce_dissect.analysis.packet_sources import PacketSession
+    from roce_dissect.cli.wireshark import Wireshark
     from roce_dissect.decode.options import ReadOptions
 
 __all__ = ["command"]
@@ -23,9 +27,32 @@ __all__ = ["command"]
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @click.option("--format", "form", type=click.Choice(["text", "csv", "jsonl"]), default="text", show_default=True)
 @click.option("--columns", metavar="NAME,...", help="Columns to print, in this order; in text form, separated by tabs.")
+@click.option(
+    "--frame",
+    "frames",
+    metavar="N,N-M,...",
+    help="Only these frames, by Wireshark's numbers: 5,86-90,1000- say.",
+)
+@click.option("-V", "--dissect", "full", is_flag=True, help="Print each frame in full, as a tree: text or jsonl.")
+@click.option("--hex", "dump", is_flag=True, help="With -V: the bytes of each frame, too.")
+@click.option(
+    "--tshark",
+    "beside",
+    is_flag=True,
+    help="With -V and --frame or --count: what Wireshark says of the same frames (needs pyshark and tshark).",
+)
 @reading_options
-def command(files: tuple[str, ...], form: str, columns: str | None, options: ReadOptions) -> int:
-    """Print one line per RoCE packet, with verdicts.
+def command(
+    files: tuple[str, ...],
+    form: str,
+    columns: str | None,
+    frames: str | None,
+    full: bool,
+    dump: bool,
+    beside: bool,
+    options: ReadOptions,
+) -> int:
+    """Print one line per RoCE packet, with verdicts; or whole frames, field by field.
 
     In text form: frame, time since the first frame, addresses, operation, QP, PSN, length, and what is remarkable:
     syndrome, verdict unless it is new, what the responder made of it (as far as this
@@ -34,7 +61,11 @@ def command(files: tuple[str, ...], form: str, columns: str | None, options: Rea
 
     Verdicts are those of the whole capture: --filter and its kin choose what is printed, and --filter may name verdict
     and the like, too.
+
+    With -V: every field from the link header to the end of the frame with its name, value, meaning and place in the
+    frame (byte 0 is the first one; bit 0 is the least significant one), then what the packet is on its connection.
     """
+    from roce_dissect.analysis.frame_ranges import FrameRanges
     from roce_dissect.analysis.packet_sources import PacketSession
     from roce_dissect.cli.forms import warn_if_slow
     from roce_dissect.cli.packet_lines import TEXT_COLUMNS
@@ -43,7 +74,13 @@ def command(files: tuple[str, ...], form: str, columns: str | None, options: Rea
     names = None if columns is None else tuple(name.strip() for name in columns.split(",") if name.strip())
     if names == ():
         raise click.UsageError("--columns names no column")
-    if names is None and form == "text":
+    full = full or dump or beside
+    if full:
+        _demand_tree(form, columns, dump or beside)
+    chosen = None if frames is None else FrameRanges(frames)
+    counted = options.selection is not None and options.selection.count is not None
+    wireshark = _wireshark(files, chosen is not None or counted, options) if beside else None
+    if names is None and form == "text" and not full:
         names = (*(("file",) if len(files) > 1 else ()), *TEXT_COLUMNS)
     wanted = packet_columns(names)
     printed = 0
@@ -56,6 +93,8 @@ def command(files: tuple[str, ...], form: str, columns: str | None, options: Rea
             progress=lambda *_: interrupt.look(),
             poll_s=POLL_S,
             options=options,
+            frames=chosen,
+            with_bytes=full,
             shown=True,
         )
         if form == "csv":
@@ -63,15 +102,54 @@ def command(files: tuple[str, ...], form: str, columns: str | None, options: Rea
         try:
             for packets in interrupt.through(session):
                 printed += len(packets)
-                sys.stdout.write(_text(packets, form, columns is not None, session.first_time_ns or 0))
+                if full:
+                    for text in _trees(packets, session, form, dump, wireshark):
+                        sys.stdout.write(text)
+                        if interrupt.wanted:  # a batch may hold thousands of them
+                            break
+                else:
+                    sys.stdout.write(_text(packets, form, columns is not None, session.first_time_ns or 0))
                 sys.stdout.flush()
         except KeyboardInterrupt:
             interrupt.wanted = True
     status = report_files(asdict(one) for one in session.files)
     choice = "" if options.selection is None else str(options.selection)
-    if printed == 0 and choice and status == FINE and not interrupt.wanted:
+    if printed == 0 and chosen is None and choice and status == FINE and not interrupt.wanted:
         complain(f"no packet fits {choice}")
+    if chosen is not None and printed == 0 and status == FINE and not interrupt.wanted:
+        complain("there is no RoCE packet among these frames")
     return INTERRUPTED if interrupt.wanted else status
+
+
+def _demand_tree(form: str, columns: str | None, only_text: bool) -> None:
+    """Refuse what does not go with whole frames."""
+    if columns is not None:
+        raise click.UsageError("--columns does not go with -V, which prints every field")
+    if form == "csv":
+        raise click.UsageError("-V prints a tree: it goes with --format text or jsonl")
+    if only_text and form != "text":
+        raise click.UsageError("--hex and --tshark go with --format text only")
+
+
+def _wireshark(files: tuple[str, ...], few: bool, options: ReadOptions) -> Wireshark:
+    from roce_dissect.cli.reading import readable_once
+    from roce_dissect.cli.wireshark import Wireshark
+
+    if readable_once(files):
+        raise click.UsageError("--tshark reads the capture once more: give a file, not standard input or a pipe")
+    if not few:
+        raise click.UsageError("--tshark is for a few frames: choose them with --frame or --count")
+    return Wireshark(options.ports)
+
+
+def _trees(
+    packets: pd.DataFrame, session: PacketSession, form: str, dump: bool, wireshark: Wireshark | None
+) -> Iterator[str]:
+    from roce_dissect.cli.dissection import dissected
+
+    paths = [one.path for one in session.files]
+    as_json = form == "jsonl"
+    return dissected(packets, paths, session.first_time_ns, as_json=as_json, dump=dump, wireshark=wireshark)
 
 
 def _text(packets: pd.DataFrame, form: str, chosen: bool, start_ns: int) -> str:

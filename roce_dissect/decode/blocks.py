@@ -17,9 +17,9 @@ from typing import BinaryIO
 
 import numpy as np
 
-from roce_dissect.capture.reader import Capture, open_capture
+from roce_dissect.capture.reader import Capture, Records, open_capture
 from roce_dissect.capture.states import BATCH
-from roce_dissect.columns import JUDGED
+from roce_dissect.columns import FRAME_MASK, JUDGED
 from roce_dissect.decode.cm import CM_COLUMNS, Message, cm_messages
 from roce_dissect.decode.decoder import Decoder
 from roce_dissect.decode.hosts import HostTable
@@ -30,10 +30,12 @@ from roce_dissect.decode.standing import STANDING_COLUMNS, Judge, Judgements
 from roce_dissect.errors import ArgumentError, CaptureError
 from roce_dissect.terms import Standing
 
-__all__ = ["Block", "Blocks", "FileSummary"]
+__all__ = ["BYTES_COLUMNS", "Block", "Blocks", "FileSummary"]
 
 #: Column of waiting blocks: the greatest time of the file up to each row.
 _REACHED = "reached"
+#: Columns that come with the bytes of frames: where a row's frame lies in ``Block.data``, and its link type.
+BYTES_COLUMNS = ("batch", "offset", "cap_len", "link_type")
 
 
 @dataclass(slots=True)
@@ -67,11 +69,16 @@ class FileSummary:
 
 @dataclass(slots=True)
 class Block:
-    """Decoded packets: `rows` valid rows of `columns` (valid until the next block), and the CM messages among them."""
+    """Decoded packets: `rows` valid rows of `columns` (valid until the next block), and the CM messages among them.
+
+    With `keep_bytes`, the frame of a row is ``data[batch][offset : offset + cap_len]`` (`BYTES_COLUMNS`); ``data`` is
+    valid until the next block, too.
+    """
 
     columns: dict[str, np.ndarray]
     rows: int
     messages: list[Message]
+    data: dict[int, np.ndarray] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -107,6 +114,8 @@ class Blocks:
     choose : bool
         Whether to hand out only the packets of the options' selection. If not, the selection only tells how far to
         read, and its columns are there, for somebody who chooses later.
+    keep_bytes : bool
+        Hand on the bytes of the frames, too.
 
     Attributes
     ----------
@@ -132,6 +141,7 @@ class Blocks:
         hosts: HostTable | None = None,
         options: ReadOptions = DEFAULT_OPTIONS,
         choose: bool = True,
+        keep_bytes: bool = False,
     ) -> None:
         if not inputs:
             raise ArgumentError("no capture given")
@@ -156,6 +166,10 @@ class Blocks:
             self._decoder.columns |= {"icrc_status": self._judge.icrc_status, "standing": self._judge.standing}
         self.chooser = Chooser(selection, self.hosts)
         self._chooses = choose and bool(selection)
+        self._keep_bytes = keep_bytes
+        self._batches = 0
+        if keep_bytes:
+            self._decoder.columns |= {"batch": np.zeros(BATCH, np.int64), "link_type": np.zeros(BATCH, np.uint16)}
         self.files: list[FileSummary] = []
         self._queue: list[tuple[FileSummary, str | BinaryIO]] = []
         self._sizes: dict[int, tuple[int, int | None]] = {}
@@ -266,6 +280,7 @@ class Blocks:
                     self._judge.judge(self._decoder.columns, rows, records.data)
                 columns = self._decoder.columns
                 messages = cm_messages(columns, rows, records.data) if rows else []
+                data = self._bytes(records, rows) if self._keep_bytes and rows else {}
                 self._report(one)
                 self.chooser.begin(one.summary.first_time_ns)
                 if rows and not alone:
@@ -277,7 +292,7 @@ class Blocks:
                 if rows or (alone and self._poll_s is not None):
                     if not alone:  # the decoder's arrays serve the next file, too
                         columns = {name: column[:rows].copy() for name, column in columns.items()}
-                    one.waiting = Block(columns, rows, messages)
+                    one.waiting = Block(columns, rows, messages, data)
                 if self.chooser.has_passed(one.summary.index, records.time_ns):
                     self.chooser.limited = one.passed = True
 
@@ -303,6 +318,21 @@ class Blocks:
             self.judgements.damaged -= int(np.count_nonzero(standing == Standing.DAMAGED))
         messages = [message for message in block.messages if message.row < rows]
         return dataclasses.replace(block, rows=rows, messages=messages)
+
+    def _bytes(self, records: Records, rows: int) -> dict[int, np.ndarray]:
+        """The batch's bytes under a number of their own.
+
+        They are the reader's buffer: a file's next batch is read, into the same, when all rows of this one are handed
+        out and done with.
+        """
+        columns = self._decoder.columns
+        self._batches += 1
+        columns["batch"][:rows] = self._batches
+        columns["link_type"][:rows] = records.link_type[
+            (columns["frame_key"][:rows] & FRAME_MASK) - records.first_frame
+        ]
+        end = int((columns["offset"][:rows] + columns["cap_len"][:rows]).max())
+        return {self._batches: records.data[:end]}
 
     def _ready(self, active: list[_Active]) -> Iterator[Block]:
         """The blocks, or the parts of blocks, that nothing still to come can precede."""
@@ -377,8 +407,8 @@ def _split(block: Block, horizon: int) -> tuple[Block, Block | None]:
     tail = {name: column[cut : block.rows] for name, column in block.columns.items()}
     later = [dataclasses.replace(message, row=message.row - cut) for message in block.messages if message.row >= cut]
     return (
-        Block(head, cut, [message for message in block.messages if message.row < cut]),
-        Block(tail, block.rows - cut, later),
+        Block(head, cut, [message for message in block.messages if message.row < cut], block.data),
+        Block(tail, block.rows - cut, later, block.data),
     )
 
 
@@ -386,9 +416,8 @@ def _merge(parts: list[Block]) -> Block:
     """Blocks of several files as one in time order; rows of equal time keep the order of the files."""
     if len(parts) == 1:
         only = parts[0]
-        return Block(
-            {k: np.ascontiguousarray(v[: only.rows]) for k, v in only.columns.items()}, only.rows, only.messages
-        )
+        columns = {name: np.ascontiguousarray(column[: only.rows]) for name, column in only.columns.items()}
+        return Block(columns, only.rows, only.messages, only.data)
     times = np.concatenate([part.columns[_REACHED] for part in parts])
     order = np.argsort(times, kind="stable")
     place = np.empty_like(order)
@@ -402,4 +431,4 @@ def _merge(parts: list[Block]) -> Block:
         messages += [dataclasses.replace(message, row=int(place[first + message.row])) for message in part.messages]
         first += part.rows
     messages.sort(key=lambda message: message.row)
-    return Block(columns, len(order), messages)
+    return Block(columns, len(order), messages, {key: data for part in parts for key, data in part.data.items()})

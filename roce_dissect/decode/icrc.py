@@ -32,7 +32,7 @@ from roce_dissect.spec.headers import (
 from roce_dissect.spec.opcodes import Opcode
 from roce_dissect.terms import IcrcStatus, Status
 
-__all__ = ["ICRC_COLUMNS", "bth_offsets", "verify_icrcs"]
+__all__ = ["ICRC_COLUMNS", "bth_offsets", "expected_icrc", "verify_icrcs"]
 
 #: Decoded columns that `verify_icrcs` needs.
 ICRC_COLUMNS = (
@@ -130,6 +130,24 @@ def verify_icrcs(
         odd[row] = again == columns["icrc"][whole[row]]
     judged = fits | bare
     return whole[judged], odd[judged]
+
+
+def expected_icrc(frame: bytes, network: int, bth: int, end: int, kind: int) -> int:
+    """ICRC that one packet should have, as zlib gives it.
+
+    Parameters
+    ----------
+    frame : bytes
+        All that the ICRC covers must be in it.
+    network, bth, end : int
+        Where its IP header, GRH or LRH begins, its BTH, and its ICRC.
+    kind : int
+        Of the header at `network`: `HAS_IPV4`, `HAS_IPV6`, `HAS_GRH`, or `HAS_LRH` for one without a GRH.
+    """
+    data = np.frombuffer(bytearray(frame), np.uint8)
+    places = (np.array([at], np.int64) for at in (network, bth, end))
+    flags = (kind in (HAS_IPV4, HAS_IPV6), kind == HAS_IPV4, kind in (HAS_IPV6, HAS_GRH), kind == HAS_LRH)
+    return int(_crcs(data, *places, *(np.array([one]) for one in flags))[0])
 
 
 def _crcs(
