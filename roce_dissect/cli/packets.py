@@ -39,7 +39,7 @@ __all__ = ["command"]
     "--tshark",
     "beside",
     is_flag=True,
-    help="With -V and --frame or --count: what Wireshark says of the same frames (needs pyshark and tshark).",
+    help="With -V and --frame or --packets: what Wireshark says of the same frames (needs pyshark and tshark).",
 )
 @reading_options
 def command(
@@ -138,7 +138,7 @@ def _wireshark(files: tuple[str, ...], few: bool, options: ReadOptions) -> Wires
     if readable_once(files):
         raise click.UsageError("--tshark reads the capture once more: give a file, not standard input or a pipe")
     if not few:
-        raise click.UsageError("--tshark is for a few frames: choose them with --frame or --count")
+        raise click.UsageError("--tshark is for a few frames: choose them with --frame or --packets")
     return Wireshark(options.ports)
 
 

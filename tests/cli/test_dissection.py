@@ -97,7 +97,7 @@ def test_lines_of_chosen_frames(call, samples):
         (["-V", "--columns", "psn"], "--columns does not go with -V, which prints every field"),
         (["-V", "--format", "csv"], "-V prints a tree: it goes with --format text or jsonl"),
         (["--hex", "--format", "jsonl"], "--hex and --tshark go with --format text only"),
-        (["--tshark"], "--tshark is for a few frames: choose them with --frame or --count"),
+        (["--tshark"], "--tshark is for a few frames: choose them with --frame or --packets"),
         (["--frame", "9-5"], "frames 9-5: the range ends before it begins"),
         (["--frame", "x"], "'x' is no frame number and no range of them, such as 5 or 86-90"),
     ],
