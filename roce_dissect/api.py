@@ -459,7 +459,15 @@ class Session:
         if final:
             self._flows.finish()
         blocks, flows = self._blocks, self._flows
-        summary = capture_summary(blocks.files, blocks.tallies, flows, blocks.judgements, interrupted=self.interrupted)
+        summary = capture_summary(
+            blocks.files,
+            blocks.tallies,
+            flows,
+            blocks.judgements,
+            ordering=blocks.ordering,
+            doubles=blocks.doubles,
+            interrupted=self.interrupted,
+        )
         tables = build_tables(flows, blocks.hosts.texts(), summary["last_time_ns"])
         return Analysis(summary, tables, FileSource(self._paths, self._keep_going, self._options), self._messages)
 

@@ -56,6 +56,7 @@ class Standing(IntEnum):
     FULL = 0
     DAMAGED = 1  # its ICRC is wrong, those of its sender are right otherwise: receivers drop it, and so do the tables
     DOUBTFUL = 2  # perhaps no RoCE: taken in only where it continues something
+    DOUBLED = 3  # one more sighting of a packet, in a capture that holds nearly every one more than once
 
 
 class Tunnel(IntEnum):

@@ -22,8 +22,11 @@ from roce_dissect.capture.states import BATCH
 from roce_dissect.columns import JUDGED
 from roce_dissect.decode.cm import CM_COLUMNS, Message, cm_messages
 from roce_dissect.decode.decoder import Decoder
+from roce_dissect.decode.doubles import DOUBLES_COLUMNS, Doubles
 from roce_dissect.decode.hosts import HostTable
+from roce_dissect.decode.identity import SIGHTING_COLUMNS
 from roce_dissect.decode.options import DEFAULT_OPTIONS, ReadOptions
+from roce_dissect.decode.ordering import Ordering
 from roce_dissect.decode.standing import STANDING_COLUMNS, Judge, Judgements
 from roce_dissect.errors import ArgumentError, CaptureError
 
@@ -110,6 +113,9 @@ class Blocks:
     hosts : HostTable
     judgements : Judgements
         What ICRCs said, where the columns ask for it.
+    ordering, doubles : Ordering, Doubles
+        What became of the order of time, and of packets that are here more than once: where the columns ask for
+        ``standing`` or ``icrc_status``. Otherwise the packets come as they are.
     """
 
     def __init__(
@@ -129,7 +135,9 @@ class Blocks:
         self._poll_s = poll_s
         self._progress = progress
         judged = any(name in JUDGED for name in names)
-        names = [name for name in (*names, *(STANDING_COLUMNS if judged else ())) if name not in JUDGED]
+        more = (*STANDING_COLUMNS, *DOUBLES_COLUMNS) if judged else ()
+        self._unneeded = set(SIGHTING_COLUMNS).difference(names)  # once the sample of the packets is judged
+        names = [name for name in (*names, *more) if name not in JUDGED]
         self._decoder = Decoder(
             tuple(dict.fromkeys((*names, "frame_key", "time_ns", *CM_COLUMNS))), hosts, ports=options.ports
         )
@@ -141,6 +149,11 @@ class Blocks:
             self._judge = Judge(options.icrc, len(self.hosts.words), BATCH)
             self.judgements = self._judge.judgements
             self._decoder.columns |= {"icrc_status": self._judge.icrc_status, "standing": self._judge.standing}
+        self.ordering, self.doubles = Ordering(), Doubles()
+        self._several = len(inputs) > 1
+        self._live = poll_s is not None and not (
+            isinstance(inputs[0], str) and inputs[0] != "-" and not _is_special(inputs[0])
+        )
         self.files: list[FileSummary] = []
         self._queue: list[tuple[FileSummary, str | BinaryIO]] = []
         self._sizes: dict[int, tuple[int, int | None]] = {}
@@ -187,6 +200,13 @@ class Blocks:
         summary.error, summary.error_offset, summary.complete = error.reason, error.offset, False
 
     def __iter__(self) -> Iterator[Block]:
+        blocks = self._merged()
+        if self._judge is None:
+            return blocks
+        return self.doubles.stream(self.ordering.stream(blocks, self._live), self._live)
+
+    def _merged(self) -> Iterator[Block]:
+        """The blocks of all files as one sequence, each file in its own order."""
         active: list[_Active] = []
         try:
             while active or self._queue:
@@ -224,6 +244,8 @@ class Blocks:
                     self._close(one)
                     self._fail(one.summary, error)
                     break
+                if self._unneeded and self.doubles.decided:
+                    self._forget_sightings()
                 if records is None:
                     active.remove(one)
                     one.summary.complete = True
@@ -242,6 +264,15 @@ class Blocks:
                         reached = np.maximum(np.maximum.accumulate(columns["time_ns"]), one.latest)
                         columns[_REACHED], one.latest = reached, int(reached[-1])
                     one.waiting = Block(columns, rows, messages)
+
+    def _forget_sightings(self) -> None:
+        """Decode no further what tells sightings apart, where no packet is seen twice.
+
+        Of several files, blocks wait that have these columns, and all must have the same.
+        """
+        if self._judge is not None and self.doubles.doubling is None and not self._several:
+            self._decoder.drop(self._unneeded)
+        self._unneeded = set()
 
     def _ready(self, active: list[_Active]) -> Iterator[Block]:
         """The blocks, or the parts of blocks, that nothing still to come can precede."""
