@@ -51,6 +51,10 @@ _CLOSE_NS = 1_000_000
 _MOST_OF_THEM = 0.9
 
 
+#: Ways whose sightings have headers of unequal length.
+_LENGTHENING = {"vlan_tags", "tunnel"}
+
+
 @dataclass(frozen=True, slots=True)
 class Doubling:
     """How a capture is doubled.
@@ -150,10 +154,11 @@ def recognise(columns: Mapping[str, np.ndarray], rows: int, whole: bool) -> Doub
     if len(packets) < 2 * _LEAST_PACKETS:
         return None
     found = _Groups(columns, packets, True, whole).doubling()
-    sliced = columns["cap_len"][packets] < columns["wire_len"][packets]
-    if found is None and sliced.any():
-        # a tunnel's headers leave less of the packet: its two sightings may show unequal parts of it
-        found = _Groups(columns, packets, False, whole).doubling()
+    if found is None or not _LENGTHENING.isdisjoint(found.ways):
+        sliced = columns["cap_len"][packets] < columns["wire_len"][packets]
+        if sliced.any():
+            # the further header leaves less room for the packet: its sightings may show unequal parts of it
+            return _Groups(columns, packets, False, whole).doubling() or found
     return found
 
 

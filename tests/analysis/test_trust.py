@@ -22,6 +22,8 @@ def capture(**changes):
         "files": [{"error": None, "frames": 1000, "truncated": False}], "roce_packets": 1000, "interrupted": False,
         "twin_packets": 0, "cut_answers": 0, "foreign_packets": 0, "untracked_packets": 0, "unfollowed_messages": 0,
         "events_left_out": 0, "sliced_packets": 0,
+        "doubled_packets": 0, "copies_of_each": 1, "copies_differ_in": [], "reordered_packets": 0,
+        "unordered_packets": 0, "greatest_step_back_ns": 0, "step_back_file": None, "step_back_frame": None,
     }  # fmt: skip
     return plain | changes
 
