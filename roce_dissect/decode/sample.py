@@ -64,6 +64,8 @@ def sampled(blocks: Iterator[Block], judge: Judgement, live: bool) -> Iterator[B
                 decided = judge(first, min(first.rows, SAMPLE), False)
                 yield first
                 if decided:
+                    if block.rows == 0:
+                        yield block
                     yield from blocks
                     return
             elif block.rows:

@@ -16,7 +16,17 @@ from roce_dissect.decode.decoder import INTERNAL, Decoder
 @pytest.fixture(scope="session")
 def frames():
     """The module `frames`."""
-    spec = importlib.util.spec_from_file_location("decode_frames", Path(__file__).with_name("frames.py"))
+    return _helper("frames")
+
+
+@pytest.fixture(scope="session")
+def mirrors():
+    """The module `mirrors`."""
+    return _helper("mirrors")
+
+
+def _helper(name):
+    spec = importlib.util.spec_from_file_location(f"decode_{name}", Path(__file__).with_name(f"{name}.py"))
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
