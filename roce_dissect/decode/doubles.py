@@ -16,7 +16,7 @@ import numpy as np
 
 from roce_dissect.decode.identity import DOUBLES_COLUMNS, WAYS, fingerprints, way_fingerprints, way_words
 from roce_dissect.decode.sample import sampled
-from roce_dissect.decode.sightings import Sightings, groups_end
+from roce_dissect.decode.sightings import WINDOW_NS, Sightings, groups_end
 from roce_dissect.spec.headers import HAS_BTH, HAS_IPV4
 from roce_dissect.terms import Standing
 
@@ -44,12 +44,15 @@ _SYSTEMATIC, _APART = 0.8, 0.95
 
 #: Share of different identifications among the packets of a host from which on equal ones mean the same packet.
 _IDENTIFIED = 0.5
-#: Where neither identification nor way tells a sighting from a resend: how close sightings must follow each other. No
-#: timeout is that short; what an RNR NAK calls for may be, but not both directions have each packet as often.
-_CLOSE_NS = 1_000_000
-#: Share of the groups that must be as close: the rest met full buffers.
+#: How close the sightings of a packet are looked for in the sample, in turn: within the host or the switch, between two
+#: points of a network, within `WINDOW_NS`. The closer they are, the less do resends in between confuse their number.
+_SPACINGS_NS = (1_000_000, 10_000_000, WINDOW_NS)
+#: Where neither identification nor way tells a sighting from a resend, sightings must follow each other as closely as
+#: this. No timeout is that short; what an RNR NAK calls for may be, but then not both directions have each packet as
+#: often. From there on a group ends before the shortest timeout, 4 ms.
+_CLOSE_NS, _BEFORE_TIMEOUTS_NS = 1_000_000, 4_000_000
+#: Share of the groups whose sightings are expected within the time after which the end of the sample no longer matters.
 _MOST_OF_THEM = 0.9
-
 
 #: Ways whose sightings have headers of unequal length.
 _LENGTHENING = {"vlan_tags", "tunnel"}
@@ -69,12 +72,15 @@ class Doubling:
         Whether the ways tell all sightings of a packet apart.
     whole : bool
         Whether extended headers and ICRC are part of a packet's identity.
+    window_ns : int
+        How long after a sighting the next one may come.
     """
 
     copies: int
     ways: tuple[str, ...]
     by_way: bool
     whole: bool
+    window_ns: int
 
 
 class Doubles:
@@ -116,7 +122,8 @@ class Doubles:
         self.doubling = recognise(block.columns, rows, whole)
         self.decided = whole or self.doubling is not None or rows >= _LEAST_FRAMES
         if self.doubling is not None:
-            self._sightings = Sightings(1 if self.doubling.by_way else self.doubling.copies)
+            copies = 1 if self.doubling.by_way else self.doubling.copies
+            self._sightings = Sightings(copies, self.doubling.window_ns)
         return self.decided
 
     def _mark(self, block: Block, doubling: Doubling) -> None:
@@ -153,17 +160,17 @@ def recognise(columns: Mapping[str, np.ndarray], rows: int, whole: bool) -> Doub
     packets = np.flatnonzero(columns["present"][:rows] & np.uint32(HAS_BTH))
     if len(packets) < 2 * _LEAST_PACKETS:
         return None
-    found = _Groups(columns, packets, True, whole).doubling()
+    found = _Sample(columns, packets, True, whole).doubling()
     if found is None or not _LENGTHENING.isdisjoint(found.ways):
         sliced = columns["cap_len"][packets] < columns["wire_len"][packets]
         if sliced.any():
             # the further header leaves less room for the packet: its sightings may show unequal parts of it
-            return _Groups(columns, packets, False, whole).doubling() or found
+            return _Sample(columns, packets, False, whole).doubling() or found
     return found
 
 
-class _Groups:
-    """The sightings of each packet in a sample.
+class _Sample:
+    """The packets of a sample, sorted so that the sightings of each one stand together.
 
     Parameters
     ----------
@@ -179,40 +186,51 @@ class _Groups:
 
     def __init__(self, columns: Mapping[str, np.ndarray], rows: np.ndarray, identity: bool, whole: bool) -> None:
         self._columns = columns
-        self._identity = identity
+        self._identity, self._whole = identity, whole
         keys = fingerprints(columns, rows, identity)
-        order = np.argsort(keys, kind="stable")
+        self._places = np.argsort(keys, kind="stable")
+        self._keys, self._rows = keys[self._places], rows[self._places]
         clocks = np.maximum.accumulate(columns["time_ns"][rows])
-        self._first = np.flatnonzero(groups_end(keys[order], clocks[order], order))
-        self._sizes = np.diff(np.append(self._first, len(order)))
-        self._rows = rows[order]  # sorted by packet
-        begin = clocks[order[self._first]].view(np.uint64)
-        self._spans = clocks[order[self._first + self._sizes - 1]].view(np.uint64) - begin
-        several = self._sizes > 1
-        # the last packets' further sightings may come behind the sample
-        delay = np.uint64(0)
-        if several.any() and not whole:
-            delay = np.sort(self._spans[several])[int(_MOST_OF_THEM * np.count_nonzero(several))]
-        self._complete = clocks[-1:].view(np.uint64) - begin >= delay
+        self._end = clocks[-1:].view(np.uint64)
+        self._clocks = clocks[self._places]
 
     def doubling(self) -> Doubling | None:
-        """The greatest number of sightings that nearly all have, if there is evidence that they are no resends."""
-        frames = int(self._sizes[self._complete].sum())
+        """The greatest number of sightings that nearly all packets have; the closest ones, if several spacings agree."""
+        found = [one for spacing in _SPACINGS_NS if (one := self._spaced(spacing)) is not None]
+        return max(found, key=lambda one: one.copies, default=None)
+
+    def _spaced(self, spacing_ns: int) -> Doubling | None:
+        """The same among sightings that are no further apart."""
+        first = np.flatnonzero(groups_end(self._keys, self._clocks, self._places, spacing_ns))
+        sizes = np.diff(np.append(first, len(self._keys)))
+        complete = self._complete(first, sizes)
+        frames = int(sizes[complete].sum())
         for copies in range(_MOST_COPIES, 1, -1):
-            chosen = self._complete & (self._sizes % copies == 0)
-            if np.count_nonzero(chosen) < _LEAST_PACKETS or self._sizes[chosen].sum() < _NEARLY_ALL * frames:
+            chosen = complete & (sizes % copies == 0)
+            if np.count_nonzero(chosen) < _LEAST_PACKETS or sizes[chosen].sum() < _NEARLY_ALL * frames:
                 continue
-            ways, by_way = self._ways(copies)
-            if ways or self._no_resends(np.flatnonzero(chosen)):
-                return Doubling(copies, ways, by_way, self._identity)
+            ways, by_way = self._ways(first[sizes == copies], copies)
+            identified = self._identified(first, chosen)
+            if ways or identified or (spacing_ns <= _CLOSE_NS and self._answered(first[chosen])):
+                window = WINDOW_NS if by_way or identified else max(spacing_ns, _BEFORE_TIMEOUTS_NS)
+                return Doubling(copies, ways, by_way, self._identity, window)
         return None
 
-    def _ways(self, copies: int) -> tuple[tuple[str, ...], bool]:
+    def _complete(self, first: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+        """bool: which groups cannot have further sightings behind the sample."""
+        begin = self._clocks[first].view(np.uint64)
+        several = sizes > 1
+        if self._whole or not several.any():
+            return np.ones(len(first), bool)
+        spans = np.sort((self._clocks[first + sizes - 1].view(np.uint64) - begin)[several])
+        complete: np.ndarray = self._end - begin >= spans[int(_MOST_OF_THEM * len(spans))]
+        return complete
+
+    def _ways(self, first: np.ndarray, copies: int) -> tuple[tuple[str, ...], bool]:
         """In what the sightings of a packet differ, and whether that tells them all apart."""
-        exact = self._first[self._sizes == copies]
-        if len(exact) < _LEAST_PACKETS:
+        if len(first) < _LEAST_PACKETS:
             return (), False
-        rows = self._rows[exact[:, None] + np.arange(copies)]
+        rows = self._rows[first[:, None] + np.arange(copies)]
         ways = []
         for way in WAYS:
             words = way_words(self._columns, rows, way)
@@ -223,19 +241,19 @@ class _Groups:
         words = np.sort(way_fingerprints(self._columns, rows, tuple(ways)), axis=1)
         return tuple(ways), bool((words[:, 1:] != words[:, :-1]).all(axis=1).mean() >= _APART)
 
-    def _no_resends(self, chosen: np.ndarray) -> bool:
-        """Whether sightings that differ in nothing but time cannot be resends."""
-        rows = self._rows[self._first]
+    def _identified(self, first: np.ndarray, chosen: np.ndarray) -> bool:
+        """Whether nearly all of the chosen groups have an identification that tells their packets from resends."""
+        rows = self._rows[first]
         sources = self._columns["src"][rows].astype(np.int64)
-        ids = sources << 16 | self._columns["ip_id"][rows]
         hosts, packets = np.unique(sources, return_counts=True)
-        _, different = np.unique(np.unique(ids) >> 16, return_counts=True)
+        _, different = np.unique(np.unique(sources << 16 | self._columns["ip_id"][rows]) >> 16, return_counts=True)
         varied = hosts[(different > 1) & (different >= _IDENTIFIED * packets)]
         identified = np.isin(sources[chosen], varied)
         identified &= (self._columns["present"][rows[chosen]] & np.uint32(HAS_IPV4)) != 0
-        if identified.mean() >= _NEARLY_ALL:
-            return True
-        ways = sources[chosen] << 32 | self._columns["dst"][rows[chosen]]
-        back = self._columns["dst"][rows[chosen]].astype(np.int64) << 32 | sources[chosen]
-        answered = np.isin(back, ways).mean() >= _NEARLY_ALL
-        return bool(answered and (self._spans[chosen] <= _CLOSE_NS).mean() >= _MOST_OF_THEM)
+        return bool(identified.mean() >= _NEARLY_ALL)
+
+    def _answered(self, first: np.ndarray) -> bool:
+        """Whether nearly all of these groups are of pairs of hosts of which both send."""
+        rows = self._rows[first]
+        source, destination = self._columns["src"][rows].astype(np.int64), self._columns["dst"][rows].astype(np.int64)
+        return bool(np.isin(destination << 32 | source, source << 32 | destination).mean() >= _NEARLY_ALL)

@@ -49,10 +49,13 @@ class Sightings:
     ----------
     copies : int
         Sightings of each packet by one way.
+    window_ns : int
+        How long after a sighting the next one may come.
     """
 
-    def __init__(self, copies: int) -> None:
+    def __init__(self, copies: int, window_ns: int = WINDOW_NS) -> None:
         self._copies = copies
+        self._window = window_ns
         self._clock: int | None = None  # greatest time so far
         self._place = 0  # packets so far
         no, numbers = np.zeros(0, np.uint64), np.zeros(0, np.int64)
@@ -96,7 +99,7 @@ class Sightings:
         order = np.argsort(everything.key, kind="stable")
         rows = everything.pick(order)
         new = order >= old
-        begins = groups_end(rows.key, rows.group_clock, rows.group_place, new)
+        begins = groups_end(rows.key, rows.group_clock, rows.group_place, self._window, new)
         group = np.cumsum(begins) - 1
 
         number = self._numbers(rows, group, new)
@@ -121,7 +124,7 @@ class Sightings:
         begins[1:] = np.diff(group[order]) != 0
         begins[1:] |= rows.way[order][1:] != rows.way[order][:-1]
         clock, place = rows.clock[order], rows.place[order]
-        begins[1:] |= _apart(clock, place) & new[order][1:]  # silent for too long: it counts anew
+        begins[1:] |= _apart(clock, place, self._window) & new[order][1:]  # silent for too long: it counts anew
         total = np.cumsum(rows.count[order])
         first = np.flatnonzero(begins)
         offset = total[first] - rows.count[order][first]
@@ -140,7 +143,7 @@ class Sightings:
             rows.best[of_group], rows.group_clock[of_group], rows.group_place[of_group],
         )  # fmt: skip
         open_ = last_of_key[of_group] & (rows.place > self._place - 1 - REACH)
-        open_ &= _distance(rows.clock, np.full(len(rows.clock), self._clock)) <= WINDOW_NS
+        open_ &= _distance(rows.clock, np.full(len(rows.clock), self._clock)) <= self._window
         # of each way the last row, which has its count
         order = np.lexsort((rows.place, rows.way, group))
         latest = np.ones(len(order), bool)
@@ -150,7 +153,9 @@ class Sightings:
         return rows.pick(np.flatnonzero(keep & open_))
 
 
-def groups_end(keys: np.ndarray, clocks: np.ndarray, places: np.ndarray, new: np.ndarray | None = None) -> np.ndarray:
+def groups_end(
+    keys: np.ndarray, clocks: np.ndarray, places: np.ndarray, window_ns: int, new: np.ndarray | None = None
+) -> np.ndarray:
     """Where another group begins, among sightings sorted by packet and, within it, in order.
 
     Parameters
@@ -159,6 +164,8 @@ def groups_end(keys: np.ndarray, clocks: np.ndarray, places: np.ndarray, new: np
         uint64, shape (n,).
     clocks, places : numpy.ndarray
         int64, shape (n,): times (ns), which never run backwards within a packet, and numbers of packets.
+    window_ns : int
+        Greatest time between two sightings.
     new : numpy.ndarray, optional
         bool, shape (n,): rows before which a group may end; default all.
 
@@ -168,14 +175,14 @@ def groups_end(keys: np.ndarray, clocks: np.ndarray, places: np.ndarray, new: np
         bool, shape (n,).
     """
     begins = np.ones(len(keys), bool)
-    apart = _apart(clocks, places)
+    apart = _apart(clocks, places, window_ns)
     begins[1:] = (keys[1:] != keys[:-1]) | (apart if new is None else apart & new[1:])
     return begins
 
 
-def _apart(clocks: np.ndarray, places: np.ndarray) -> np.ndarray:
+def _apart(clocks: np.ndarray, places: np.ndarray, window_ns: int) -> np.ndarray:
     """bool, shape (n - 1,): whether each sighting is too far behind the one before it."""
-    apart: np.ndarray = (_distance(clocks[:-1], clocks[1:]) > WINDOW_NS) | (np.diff(places) > REACH)
+    apart: np.ndarray = (_distance(clocks[:-1], clocks[1:]) > window_ns) | (np.diff(places) > REACH)
     return apart
 
 

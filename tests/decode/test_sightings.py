@@ -62,7 +62,7 @@ CASES = {
     "the window goes from one sighting to the next": ([1] * 3, [A, B, B], [0, 60 * MS, 120 * MS], [1]),
     "one way begins late": ([1, 2, 3, 3], [A, A, A, B], [0, 1, 2, 3], [3]),
     "the clock is set back": ([1, 1, 2, 2], [A, B, A, B], [500 * MS, 0, 1, 2], [1, 3]),
-    "all 64 bits": ([1, 1, 1, 1], [A, A, B, B], [LEAST, MOST, MOST, LEAST], [2, 3]),
+    "all 64 bits": ([1, 1, 1, 1], [A, A, B, B], [LEAST, MOST, MOST, LEAST], [2]),
 }
 
 
@@ -89,7 +89,7 @@ def test_any_sightings_in_any_blocks(seed, copies, monkeypatch):
     ways = rng.integers(0, 3, count).tolist()
     times = np.cumsum(rng.integers(-5 * MS, [10, 40][seed % 2] * MS, count)).tolist()
     expected = model(keys, ways, times, copies)
-    assert 10 < len(expected) < count
+    assert 4 < len(expected) < count
     for sizes in ((1,), rng.integers(1, 90, 20).tolist(), (count,)):
         assert found(keys, ways, times, copies, sizes) == expected
 
