@@ -45,7 +45,8 @@ _DOUBLED, _LEAST_TWINS = 0.25, 10
 
 #: In what the sightings of each packet differ, in words: `copies_differ_in` of the capture summary.
 _WAYS = {
-    "file": "the file", "mac_addresses": "MAC addresses", "vlan_tags": "VLAN tags", "tunnel": "the tunnel", "ttl": "TTL",
+    "file": "the file", "mac_addresses": "MAC addresses", "vlan_tags": "VLAN tags", "tunnel": "the tunnel",
+    "ttl": "TTL",
 }  # fmt: skip
 
 _WEAK = (PairedBy.ONLY.name.lower(), PairedBy.UDP_SPORT.name.lower())
@@ -207,9 +208,7 @@ def _of_icrcs(capture: dict[str, Any]) -> Iterator[_Reason]:
     text = f"{plural(odd, 'FLUSH', 'FLUSHes')} with the wrong ICRC of Linux rxe 6.12, which such hosts take for right"
     yield _Reason("odd_flushes", odd, text, _GOOD)
     unexplained = icrc["bad"] - damaged - odd
-    text = (
-        f"{plural(unexplained, 'packet')} with a wrong ICRC of hosts that sent no right one: no RoCE, or none made"
-    )
+    text = f"{plural(unexplained, 'packet')} with a wrong ICRC of hosts that sent no right one: no RoCE, or none made"
     yield _Reason("wrong_icrcs", unexplained, text, _GOOD)
     text = f"{plural(icrc['placeholder'], 'packet')} with 0 or the same number in the place of every ICRC"
     yield _Reason("placeholder_icrcs", icrc["placeholder"], text, _GOOD)

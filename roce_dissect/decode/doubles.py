@@ -195,7 +195,7 @@ class _Sample:
         self._clocks = clocks[self._places]
 
     def doubling(self) -> Doubling | None:
-        """The greatest number of sightings that nearly all packets have; the closest ones, if several spacings agree."""
+        """The greatest number of sightings that nearly all packets have, at the closest spacing that shows it."""
         found = [one for spacing in _SPACINGS_NS if (one := self._spaced(spacing)) is not None]
         return max(found, key=lambda one: one.copies, default=None)
 

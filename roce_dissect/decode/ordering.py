@@ -129,10 +129,11 @@ class Ordering:
             barrier = 0
         final = _distance(times[barrier:], np.full(len(times) - barrier, newest)) > self._window
         ready = barrier + int(np.count_nonzero(final))
-        if held is not None and ready < before:
-            held, block, before = None, join_rows([held, block]), 0
         if held is not None:
-            yield self._out(held)
+            if ready < before:
+                block, before = join_rows([held, block]), 0
+            else:
+                yield self._out(held)
         if ready > before:
             yield self._out(cut_rows(block, 0, ready - before))
         if ready < len(times):

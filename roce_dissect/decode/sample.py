@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 __all__ = ["PATIENCE_S", "SAMPLE", "Judgement", "sampled"]
 
-#: Packets of the sample. As many as a batch holds at most, so that the batch of a capture with short frames is enough;
-#: at a million packets a second 16 ms of them, which covers the way between two capture points and their clocks' offset.
+#: Packets of the sample. As many as a batch holds at most, so that the first batch of a capture with short frames is
+#: enough; at a million packets a second these are 16 ms, which covers the way between two capture points.
 SAMPLE = BATCH
 
 #: How long a live capture keeps its first packets back, at most: nobody minds a second before the first line.

@@ -179,3 +179,63 @@ def test_nothing_at_all():
 )
 def test_what_counts_as_doubled(twins, requests, doubled):
     assert is_doubled(capture(twin_packets=twins), requests) is doubled
+
+
+# -- copies of packets, and the order of time ------------------------------------------------------------------------------
+
+NO_ICRCS = {
+    "icrc": {"none": 0, "good": 1000, "bad": 0, "sliced": 0, "placeholder": 0}, "damaged_packets": 0, "odd_flushes": 0,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("ways", "differ"),
+    [
+        ([], "in time only: captures of two hosts merged?"), (["vlan_tags"], "in VLAN tags"),
+        (["file", "mac_addresses", "tunnel", "ttl"], "in the file, MAC addresses, the tunnel, TTL"),
+    ],
+)  # fmt: skip
+def test_copies_that_were_left_out_are_no_harm(ways, differ):
+    assert told(capture(**NO_ICRCS, doubled_packets=1333, copies_of_each=3, copies_differ_in=ways)) == {
+        "level": "good",
+        "reasons": [
+            {
+                "reason": "doubled_packets",
+                "count": 1333,
+                "text": f"each packet is here 3 times (they differ {differ}): of 1,333 packets an earlier sighting counts",
+            }
+        ],
+    }
+
+
+def test_copies_that_could_not_be_left_out_are():
+    statement = told(capture(**NO_ICRCS, doubled_packets=10, copies_of_each=2, twin_packets=500))
+    assert statement["level"] == "poor"
+    assert [one["reason"] for one in statement["reasons"]] == ["doubled_frames", "doubled_packets"]
+
+
+def test_packets_that_were_put_in_order_are_no_harm():
+    statement = told(capture(**NO_ICRCS, reordered_packets=1))
+    assert (statement["level"], statement["reasons"][0]["text"]) == (
+        "good", "1 packet stood a little behind later ones: put in order of time",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("files", "where"), [(1, "frame 12,345"), (2, "frame 12,345 of b.pcap")])
+def test_time_that_runs_backwards(files, where):
+    listed = [{"path": name, "error": None, "frames": 9, "truncated": False} for name in ("a.pcap", "b.pcap")[-files:]]
+    statement = told(
+        capture(
+            **NO_ICRCS,
+            files=listed,
+            unordered_packets=400,
+            greatest_step_back_ns=3 * 3600 * 10**9,
+            step_back_file=files - 1,
+            step_back_frame=12345,
+        )
+    )
+    assert statement["level"] == "limited"
+    assert statement["reasons"][0]["text"] == (
+        f"time runs backwards by 3 h 0 min at {where}, and 400 packets come behind later ones: files put one behind the "
+        "other, or a clock that was set? mergecap or reordercap puts them in order"
+    )

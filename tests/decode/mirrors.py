@@ -57,9 +57,7 @@ def sliced(records, snap):
 
 def changed(records, change):
     """With each frame changed: what it gets longer, it gets longer on the wire."""
-    return [
-        (time, length + len(change(frame)) - len(frame), change(frame)) for time, length, frame in records
-    ]
+    return [(time, length + len(change(frame)) - len(frame), change(frame)) for time, length, frame in records]
 
 
 def tagged(frame):
@@ -70,7 +68,7 @@ def tagged(frame):
 def routed(frame):
     """Behind a router: other MAC addresses, TTL or hop limit one less, the IPv4 checksum mended (RFC 1624)."""
     out = bytearray(frame)
-    out[:12] = bytes.fromhex("0a0000000001" "0a0000000002")
+    out[:12] = bytes.fromhex("0a00000000010a0000000002")
     if out[12:14] == b"\x08\x00" and len(out) > 25:
         out[22] -= 1
         total = (out[24] << 8 | out[25]) + 0x100
@@ -83,15 +81,17 @@ def routed(frame):
 
 def bridged(frame):
     """Behind something that rewrites MAC addresses."""
-    return bytes.fromhex("0a0000000001" "0a0000000002") + frame[12:]
+    return bytes.fromhex("0a00000000010a0000000002") + frame[12:]
 
 
 def mirrored(frame):
     """In ERSPAN II over GRE, as a switch sends it to an analyser."""
-    erspan = bytes.fromhex("10640000" "00000000")
-    gre = bytes.fromhex("100088be" "00000000")
+    erspan = bytes.fromhex("1064000000000000")
+    gre = bytes.fromhex("100088be00000000")
     inner = gre + erspan + frame
-    ip = struct.pack(">BBHHHBBH4s4s", 0x45, 0, 20 + len(inner), 1, 0, 64, 47, 0, bytes([10, 9, 0, 1]), bytes([10, 9, 0, 2]))
+    ip = struct.pack(
+        ">BBHHHBBH4s4s", 0x45, 0, 20 + len(inner), 1, 0, 64, 47, 0, bytes([10, 9, 0, 1]), bytes([10, 9, 0, 2])
+    )
     return bytes(12) + b"\x08\x00" + ip + inner
 
 

@@ -19,7 +19,20 @@ from roce_dissect.spec.headers import HAS_BTH, HAS_ETH, HAS_VLAN
 
 ROWS = np.arange(2)
 #: What a packet keeps all the way, and what is at hand of it only where enough was captured.
-KEPT = ["src", "dst", "ip_id", "ip_len", "udp_sport", "version", "vni", "opcode", "dest_qp", "psn", "p_key", "pad_count"]
+KEPT = [
+    "src",
+    "dst",
+    "ip_id",
+    "ip_len",
+    "udp_sport",
+    "version",
+    "vni",
+    "opcode",
+    "dest_qp",
+    "psn",
+    "p_key",
+    "pad_count",
+]
 DEEPER = ["payload_len", "dma_len", "syndrome", "msn", "src_qp", "icrc"]
 CHANGING = {
     "eth_dst": "mac_addresses", "eth_src": "mac_addresses", "vlan_id": "vlan_tags", "vlan2_id": "vlan_tags",
