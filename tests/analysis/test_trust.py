@@ -181,7 +181,7 @@ def test_what_counts_as_doubled(twins, requests, doubled):
     assert is_doubled(capture(twin_packets=twins), requests) is doubled
 
 
-# -- copies of packets, and the order of time ------------------------------------------------------------------------------
+# -- copies of packets, and the order of time --------------------------------------------------------------------------
 
 NO_ICRCS = {
     "icrc": {"none": 0, "good": 1000, "bad": 0, "sliced": 0, "placeholder": 0}, "damaged_packets": 0, "odd_flushes": 0,
@@ -202,7 +202,8 @@ def test_copies_that_were_left_out_are_no_harm(ways, differ):
             {
                 "reason": "doubled_packets",
                 "count": 1333,
-                "text": f"each packet is here 3 times (they differ {differ}): of 1,333 packets an earlier sighting counts",
+                "text": f"each packet is here 3 times (they differ {differ}): "
+                "of 1,333 packets an earlier sighting counts",
             }
         ],
     }
@@ -236,6 +237,6 @@ def test_time_that_runs_backwards(files, where):
     )
     assert statement["level"] == "limited"
     assert statement["reasons"][0]["text"] == (
-        f"time runs backwards by 3 h 0 min at {where}, and 400 packets come behind later ones: files put one behind the "
-        "other, or a clock that was set? mergecap or reordercap puts them in order"
+        f"time runs backwards by 3 h 0 min at {where}, and 400 packets come behind later ones: files put one behind "
+        "the other, or a clock that was set? mergecap or reordercap puts them in order"
     )
