@@ -32,7 +32,7 @@ Judgement = Callable[["Block", int, bool], bool]
 
 
 def sampled(blocks: Iterator[Block], judge: Judgement, live: bool) -> Iterator[Block]:
-    """The same packets; the first `SAMPLE` of them come in one block, which `judge` has seen.
+    """The same blocks; none of the first `SAMPLE` packets is handed out before `judge` has seen them.
 
     For files the sample depends on nothing but the packets. Where reading fails, or is interrupted, what was held back
     goes out before the error.
@@ -42,7 +42,7 @@ def sampled(blocks: Iterator[Block], judge: Judgement, live: bool) -> Iterator[B
     blocks : iterator of Block
         Valid until the next one, each.
     judge : callable
-        Called before any packet that it judges is handed out.
+        Called with the blocks of the sample joined.
     live : bool
         Whether somebody waits for these packets: then an empty block, which says that nothing came, and `PATIENCE_S`
         end the sample. (In files an empty block only says that a batch held other frames.)
@@ -59,10 +59,9 @@ def sampled(blocks: Iterator[Block], judge: Judgement, live: bool) -> Iterator[B
                 rows += block.rows
             waits = live and (block.rows == 0 or time.monotonic() - since > PATIENCE_S)
             if rows >= SAMPLE or (waits and rows):
-                first = join_rows(held)
+                decided = judge(join_rows(held), min(rows, SAMPLE), False)
+                yield from held
                 held, rows = [], 0
-                decided = judge(first, min(first.rows, SAMPLE), False)
-                yield first
                 if decided:
                     if block.rows == 0:
                         yield block
@@ -75,8 +74,7 @@ def sampled(blocks: Iterator[Block], judge: Judgement, live: bool) -> Iterator[B
     except (CaptureError, KeyboardInterrupt) as error:
         failure = error
     if held:
-        first = join_rows(held)
-        judge(first, first.rows, True)
-        yield first
+        judge(join_rows(held), rows, True)
+        yield from held
     if failure is not None:
         raise failure
