@@ -27,7 +27,7 @@ REACH = 1 << 16
 
 @dataclass(slots=True)
 class _Known:
-    """Sightings so far, a row for each (packet, way); arrays of equal length."""
+    """Sightings so far, a row for each (packet, way), sorted by packet; arrays of equal length."""
 
     key: np.ndarray  # uint64, the packet
     way: np.ndarray  # uint64
@@ -40,6 +40,11 @@ class _Known:
 
     def pick(self, rows: np.ndarray) -> _Known:
         return _Known(*(getattr(self, name)[rows] for name in self.__slots__))
+
+    def merged(self, other: _Known) -> _Known:
+        """Both, by packet; each of them is in this order already, which the stable sort makes use of."""
+        joined = _Known(*(np.concatenate([getattr(self, name), getattr(other, name)]) for name in self.__slots__))
+        return joined.pick(np.argsort(joined.key, kind="stable"))
 
 
 class Sightings:
@@ -78,7 +83,10 @@ class Sightings:
         """
         if len(keys) == 0:
             return np.zeros(0, bool)
-        known, old = self._known, len(self._known.key)
+        # the others stay as they are: with each block only what it names is sorted
+        named = _named(self._known.key, keys)
+        known, resting = self._known.pick(named), self._known.pick(~named)
+        old = len(known.key)
         # a clock that runs backwards stands still here
         clocks = np.maximum.accumulate(times)
         clocks = clocks if self._clock is None else np.maximum(clocks, self._clock)
@@ -114,8 +122,14 @@ class Sightings:
         further[order[new] - old] = (packet + 1 + apart <= before)[new]
 
         rows.count, rows.best = number, reached - apart - 1
-        self._known = self._remembered(rows, group, begins)
+        self._known = self._open(resting).merged(self._remembered(rows, group, begins))
         return further
+
+    def _open(self, known: _Known) -> _Known:
+        """What later sightings may continue: the next one has a greater place, and no earlier time."""
+        near = known.place > self._place - 1 - REACH
+        near &= _distance(known.clock, np.full(len(known.clock), self._clock)) <= self._window
+        return known if near.all() else known.pick(near)
 
     def _numbers(self, rows: _Known, group: np.ndarray, new: np.ndarray) -> np.ndarray:
         """int64: the how manieth sighting of its packet by its way each one is."""
@@ -142,15 +156,22 @@ class Sightings:
         rows.best, rows.group_clock, rows.group_place = (
             rows.best[of_group], rows.group_clock[of_group], rows.group_place[of_group],
         )  # fmt: skip
-        open_ = last_of_key[of_group] & (rows.place > self._place - 1 - REACH)
-        open_ &= _distance(rows.clock, np.full(len(rows.clock), self._clock)) <= self._window
         # of each way the last row, which has its count
         order = np.lexsort((rows.place, rows.way, group))
         latest = np.ones(len(order), bool)
         latest[:-1] = (np.diff(group[order]) != 0) | (rows.way[order][1:] != rows.way[order][:-1])
         keep = np.zeros(len(order), bool)
         keep[order[latest]] = True
-        return rows.pick(np.flatnonzero(keep & open_))
+        return self._open(rows.pick(keep & last_of_key[of_group]))
+
+
+def _named(known: np.ndarray, keys: np.ndarray) -> np.ndarray:
+    """bool: which of the known keys, which are sorted, are among others."""
+    asked = np.sort(keys)
+    begin, end = np.searchsorted(known, asked, "left"), np.searchsorted(known, asked, "right")
+    ranges = np.bincount(begin, minlength=len(known) + 1) - np.bincount(end, minlength=len(known) + 1)
+    named: np.ndarray = np.cumsum(ranges)[:-1] > 0
+    return named
 
 
 def groups_end(
