@@ -538,6 +538,8 @@ class Session:
             blocks.tallies,
             flows,
             blocks.judgements,
+            ordering=blocks.ordering,
+            doubles=blocks.doubles,
             interrupted=self.interrupted,
             selection=blocks.chooser.summary() if self._options.selection else None,
         )

@@ -58,6 +58,7 @@ class Standing(IntEnum):
     UNPROVEN = 1  # its ICRC is wrong, and so were all of its sender: taken in, but alone it makes no connection
     DOUBTFUL = 2  # perhaps no RoCE: taken in only where it continues something
     DAMAGED = 3  # its ICRC is wrong, those of its sender are right otherwise: receivers drop it, and so do the tables
+    DOUBLED = 4  # one more sighting of a packet, in a capture that holds nearly every one more than once
 
 
 class Tunnel(IntEnum):

@@ -9,7 +9,10 @@ import numpy as np
 
 from roce_dissect import layout
 from roce_dissect.analysis.forms import interpreted_kernels
+from roce_dissect.columns import FILE_SHIFT, FRAME_MASK
 from roce_dissect.decode.blocks import FileSummary
+from roce_dissect.decode.doubles import Doubles
+from roce_dissect.decode.ordering import Ordering
 from roce_dissect.decode.standing import Judgements
 from roce_dissect.flows.flow_table import FlowTable
 from roce_dissect.spec.net import LINKTYPE_NAMES
@@ -41,6 +44,8 @@ def capture_summary(
     flows: FlowTable,
     judgements: Judgements,
     *,
+    ordering: Ordering | None = None,
+    doubles: Doubles | None = None,
     interrupted: bool = False,
     selection: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
@@ -56,6 +61,8 @@ def capture_summary(
         Where they went.
     judgements : Judgements
         What their ICRCs said.
+    ordering, doubles : Ordering, Doubles, optional
+        What became of their order and of further sightings; default: nothing was looked at.
     interrupted : bool
         Whether reading was stopped from outside.
     selection : dict, optional
@@ -84,12 +91,35 @@ def capture_summary(
         "icrc": {status.name.lower(): int(judgements.icrcs[status]) for status in IcrcStatus},
         "odd_flushes": judgements.odd_flushes,
         "damaged_packets": judgements.damaged,
+        **_sightings(doubles or Doubles()),
+        **_order(ordering or Ordering()),
         "foreign_packets": flows.foreign,
         "untracked_packets": flows.untracked,
         "twin_packets": flows.twins,
         "cut_answers": flows.cut_answers,
         "unfollowed_messages": flows.unfollowed,
         "events_left_out": flows.events_left_out + flows.handshakes.left_out,
+    }
+
+
+def _sightings(doubles: Doubles) -> dict[str, Any]:
+    """How often each packet is here, and what was left out for that."""
+    doubling = doubles.doubling
+    return {
+        "copies_of_each": 1 if doubling is None else doubling.copies,
+        "copies_differ_in": [] if doubling is None else list(doubling.ways),
+        "doubled_packets": doubles.packets,
+    }
+
+
+def _order(ordering: Ordering) -> dict[str, Any]:
+    """What stood behind later packets, and where time runs backwards."""
+    return {
+        "reordered_packets": ordering.reordered,
+        "unordered_packets": ordering.unordered,
+        "greatest_step_back_ns": ordering.greatest_step_ns,
+        "step_back_file": ordering.step_frame_key >> FILE_SHIFT if ordering.unordered else None,
+        "step_back_frame": ordering.step_frame_key & FRAME_MASK if ordering.unordered else None,
     }
 
 

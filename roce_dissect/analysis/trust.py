@@ -13,7 +13,7 @@ from typing import Any
 import pandas as pd
 
 from roce_dissect.terms import PairedBy
-from roce_dissect.units import count, plural
+from roce_dissect.units import count, duration, plural
 
 __all__ = ["LEVELS", "chosen_packets", "is_doubled", "trust_statement"]
 
@@ -42,6 +42,12 @@ _LIMITED_FOREIGN = 0.01
 #: Share of requests that are in the capture twice from which on the capture itself is doubled, and their least number:
 #: no network duplicates one frame in four.
 _DOUBLED, _LEAST_TWINS = 0.25, 10
+
+#: In what the sightings of each packet differ, in words: `copies_differ_in` of the capture summary.
+_WAYS = {
+    "file": "the file", "mac_addresses": "MAC addresses", "vlan_tags": "VLAN tags", "tunnel": "the tunnel",
+    "ttl": "TTL",
+}  # fmt: skip
 
 _WEAK = (PairedBy.ONLY.name.lower(), PairedBy.UDP_SPORT.name.lower())
 
@@ -77,7 +83,7 @@ def trust_statement(capture: dict[str, Any], streams: pd.DataFrame, connections:
         if reason.count
     ]
     level = max((reason.level for reason in found), default=_GOOD)
-    found += [reason for reason in (*_of_icrcs(capture), *_of_choice(capture)) if reason.count]
+    found += [reason for reason in (*_of_mending(capture), *_of_icrcs(capture), *_of_choice(capture)) if reason.count]
     ordered = sorted(found, key=lambda reason: -reason.level)
     return {
         "level": LEVELS[level],
@@ -131,6 +137,9 @@ def _of_packets(capture: dict[str, Any], streams: pd.DataFrame) -> Iterator[_Rea
         twins = capture["twin_packets"]
         text = f"{count(twins)} of {plural(requests, 'request')} are here twice: the second ones count as sent again"
         yield _Reason("doubled_frames", twins, text, _POOR)
+    unordered = capture["unordered_packets"]
+    if unordered:
+        yield _Reason("unordered_packets", unordered, _backwards(capture), _LIMITED)
     unseen = int(streams["unseen_packets"].sum())
     text = f"the capture lacks {plural(unseen, 'packet')} that their receivers have"
     yield _Reason("unseen_packets", unseen, text, _judged(unseen, requests + unseen, 0, _POOR_UNSEEN))
@@ -152,6 +161,31 @@ def _of_packets(capture: dict[str, Any], streams: pd.DataFrame) -> Iterator[_Rea
     sliced = capture["sliced_packets"]
     text = f"{plural(sliced, 'frame')} cut by the snap length: sizes are taken from what is left of their headers"
     yield _Reason("sliced_packets", sliced, text, _GOOD)
+
+
+def _backwards(capture: dict[str, Any]) -> str:
+    """Where time runs backwards, and what to do about it."""
+    files = capture["files"]
+    path = f" of {files[capture['step_back_file']]['path']}" if len(files) > 1 else ""
+    return (
+        f"time runs backwards by {duration(capture['greatest_step_back_ns'])} at frame "
+        f"{count(capture['step_back_frame'])}{path}, and {plural(capture['unordered_packets'], 'packet')} come behind "
+        "later ones: files put one behind the other, or a clock that was set? mergecap or reordercap puts them in order"
+    )
+
+
+def _of_mending(capture: dict[str, Any]) -> Iterator[_Reason]:
+    """What was put right: for information, since the tables heed it."""
+    doubled, ways = capture["doubled_packets"], capture["copies_differ_in"]
+    differ = "in " + ", ".join(_WAYS[way] for way in ways) if ways else "in time only: captures of two hosts merged?"
+    text = (
+        f"each packet is here {count(capture['copies_of_each'])} times (they differ {differ}): of "
+        f"{plural(doubled, 'packet')} an earlier sighting counts"
+    )
+    yield _Reason("doubled_packets", doubled, text, _GOOD)
+    reordered = capture["reordered_packets"]
+    text = f"{plural(reordered, 'packet')} stood a little behind later ones: put in order of time"
+    yield _Reason("reordered_packets", reordered, text, _GOOD)
 
 
 def _of_connections(connections: pd.DataFrame) -> Iterator[_Reason]:

@@ -22,8 +22,11 @@ from roce_dissect.capture.states import BATCH
 from roce_dissect.columns import FRAME_MASK, JUDGED
 from roce_dissect.decode.cm import CM_COLUMNS, Message, cm_messages
 from roce_dissect.decode.decoder import Decoder
+from roce_dissect.decode.doubles import DOUBLES_COLUMNS, Doubles
 from roce_dissect.decode.hosts import HostTable
+from roce_dissect.decode.identity import SIGHTING_COLUMNS
 from roce_dissect.decode.options import DEFAULT_OPTIONS, ReadOptions
+from roce_dissect.decode.ordering import Ordering
 from roce_dissect.decode.replies import REPLY_COLUMNS, keep_proven
 from roce_dissect.decode.selection import Chooser, Selection
 from roce_dissect.decode.standing import STANDING_COLUMNS, Judge, Judgements
@@ -128,6 +131,9 @@ class Blocks:
         What ICRCs said, where the columns ask for it; of the packets that were handed out.
     chooser : Chooser
         What it chose, or what the caller has to choose with.
+    ordering, doubles : Ordering, Doubles
+        What became of the order of time, and of packets that are here more than once: where the columns ask for
+        ``standing`` or ``icrc_status``. Otherwise the packets come as they are.
     """
 
     def __init__(
@@ -153,9 +159,11 @@ class Blocks:
             names = (*names, *selection.columns)
         judged = any(name in JUDGED for name in names)
         needed = ["frame_key", "time_ns", *CM_COLUMNS, *(name for name in names if name not in JUDGED)]
-        needed += [*(STANDING_COLUMNS if judged else ()), *(REPLY_COLUMNS if options.icrc else ())]
+        needed += (*STANDING_COLUMNS, *DOUBLES_COLUMNS) if judged else ()
+        needed += REPLY_COLUMNS if options.icrc else ()
         self._options = options
         self._decoder = Decoder(tuple(dict.fromkeys(needed)), hosts, ports=options.ports, replies=options.icrc)
+        self._unneeded = set(SIGHTING_COLUMNS).difference(names)  # once the sample of the packets is judged
         self.hosts = self._decoder.hosts
         self.tallies = self._decoder.tallies
         self._judge: Judge | None = None
@@ -170,6 +178,11 @@ class Blocks:
         self._batches = 0
         if keep_bytes:
             self._decoder.columns |= {"batch": np.zeros(BATCH, np.int64), "link_type": np.zeros(BATCH, np.uint16)}
+        self.ordering, self.doubles = Ordering(), Doubles()
+        self._several = len(inputs) > 1
+        self._live = poll_s is not None and not (
+            isinstance(inputs[0], str) and inputs[0] != "-" and not _is_special(inputs[0])
+        )
         self.files: list[FileSummary] = []
         self._queue: list[tuple[FileSummary, str | BinaryIO]] = []
         self._sizes: dict[int, tuple[int, int | None]] = {}
@@ -218,6 +231,13 @@ class Blocks:
         summary.error, summary.error_offset, summary.complete = error.reason, error.offset, False
 
     def __iter__(self) -> Iterator[Block]:
+        blocks = self._merged()
+        if self._judge is None:
+            return blocks
+        return self.doubles.stream(self.ordering.stream(blocks, self._live), self._live)
+
+    def _merged(self) -> Iterator[Block]:
+        """The blocks of all files as one sequence, each file in its own order."""
         active: list[_Active] = []
         try:
             while active or self._queue:
@@ -266,6 +286,8 @@ class Blocks:
                     self._close(one)
                     self._fail(one.summary, error)
                     break
+                if self._unneeded and self.doubles.decided:
+                    self._forget_sightings()
                 if records is None:
                     active.remove(one)
                     one.summary.complete = True
@@ -322,8 +344,8 @@ class Blocks:
     def _bytes(self, records: Records, rows: int) -> dict[int, np.ndarray]:
         """The batch's bytes under a number of their own.
 
-        They are the reader's buffer: a file's next batch is read, into the same, when all rows of this one are handed
-        out and done with.
+        They are the reader's buffer, as long as nobody holds rows back: a file's next batch is read, into the same,
+        when all rows of this one are handed out and done with.
         """
         columns = self._decoder.columns
         self._batches += 1
@@ -332,7 +354,18 @@ class Blocks:
             (columns["frame_key"][:rows] & FRAME_MASK) - records.first_frame
         ]
         end = int((columns["offset"][:rows] + columns["cap_len"][:rows]).max())
-        return {self._batches: records.data[:end]}
+        data = records.data[:end]
+        # the stages behind the merge hold rows back while the next batch is read
+        return {self._batches: data.copy() if self._judge is not None else data}
+
+    def _forget_sightings(self) -> None:
+        """Decode no further what tells sightings apart, where no packet is seen twice.
+
+        Of several files, blocks wait that have these columns, and all must have the same.
+        """
+        if self._judge is not None and self.doubles.doubling is None and not self._several:
+            self._decoder.drop(self._unneeded)
+        self._unneeded = set()
 
     def _ready(self, active: list[_Active]) -> Iterator[Block]:
         """The blocks, or the parts of blocks, that nothing still to come can precede."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from operator import index
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -120,7 +120,20 @@ class Decoder:
             self.hosts.seed,
         )
         self._outputs: list[np.ndarray | memoryview] = []
+        self._deliver(names)
+
+    def drop(self, names: Collection[str]) -> None:
+        """Deliver these columns no longer, from the next batch on: each one costs time with every packet."""
+        kept = [name for name in self._delivered if name not in names]
+        for name in self._delivered:
+            del self.columns[name]
+        self._deliver(kept)
+
+    def _deliver(self, names: Iterable[str]) -> None:
+        """Set up tables and arrays of the columns to fill."""
         fields = {name: _field(name) for name in dict.fromkeys(names)}
+        self._delivered = tuple(fields)
+        self._outputs = []
         for size in (1, 2, 4, 8):
             chosen = {name: field for name, (field, dtype) in fields.items() if np.dtype(dtype).itemsize == size}
             # a memoryview cannot have a dimension of length 0, so that an unused width keeps one line

@@ -24,6 +24,8 @@ def capture(**changes):
         "events_left_out": 0, "sliced_packets": 0, "damaged_packets": 0, "odd_flushes": 0,
         "selection": None,
         "icrc": {"none": 0, "good": 1000, "bad": 0, "sliced": 0, "placeholder": 0},
+        "doubled_packets": 0, "copies_of_each": 1, "copies_differ_in": [], "reordered_packets": 0,
+        "unordered_packets": 0, "greatest_step_back_ns": 0, "step_back_file": None, "step_back_frame": None,
     }  # fmt: skip
     return plain | changes
 
@@ -226,3 +228,59 @@ def test_what_was_left_out_informs_and_shares_are_of_what_was_chosen():
         "reasons": [],
     }
     assert told(capture(selection=chosen))["level"] == "good"
+
+
+# -- copies of packets, and the order of time --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("ways", "differ"),
+    [
+        ([], "in time only: captures of two hosts merged?"), (["vlan_tags"], "in VLAN tags"),
+        (["file", "mac_addresses", "tunnel", "ttl"], "in the file, MAC addresses, the tunnel, TTL"),
+    ],
+)  # fmt: skip
+def test_copies_that_were_left_out_are_no_harm(ways, differ):
+    assert told(capture(doubled_packets=1333, copies_of_each=3, copies_differ_in=ways)) == {
+        "level": "good",
+        "reasons": [
+            {
+                "reason": "doubled_packets",
+                "count": 1333,
+                "text": f"each packet is here 3 times (they differ {differ}): "
+                "of 1,333 packets an earlier sighting counts",
+            }
+        ],
+    }
+
+
+def test_copies_that_could_not_be_left_out_are():
+    statement = told(capture(doubled_packets=10, copies_of_each=2, twin_packets=500))
+    assert statement["level"] == "poor"
+    assert [one["reason"] for one in statement["reasons"]] == ["doubled_frames", "doubled_packets"]
+
+
+def test_packets_that_were_put_in_order_are_no_harm():
+    statement = told(capture(reordered_packets=1))
+    assert (statement["level"], statement["reasons"][0]["text"]) == (
+        "good", "1 packet stood a little behind later ones: put in order of time",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("files", "where"), [(1, "frame 12,345"), (2, "frame 12,345 of b.pcap")])
+def test_time_that_runs_backwards(files, where):
+    listed = [{"path": name, "error": None, "frames": 9, "truncated": False} for name in ("a.pcap", "b.pcap")[-files:]]
+    statement = told(
+        capture(
+            files=listed,
+            unordered_packets=400,
+            greatest_step_back_ns=3 * 3600 * 10**9,
+            step_back_file=files - 1,
+            step_back_frame=12345,
+        )
+    )
+    assert statement["level"] == "limited"
+    assert statement["reasons"][0]["text"] == (
+        f"time runs backwards by 3 h 0 min at {where}, and 400 packets come behind later ones: files put one behind "
+        "the other, or a clock that was set? mergecap or reordercap puts them in order"
+    )

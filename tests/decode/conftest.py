@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+import importlib.util
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from roce_dissect.capture.reader import Records
 from roce_dissect.columns import PACKETS
 from roce_dissect.decode.decoder import INTERNAL, Decoder
+
+
+@pytest.fixture(scope="session")
+def mirrors():
+    """The module `mirrors`."""
+    spec = importlib.util.spec_from_file_location("decode_mirrors", Path(__file__).with_name("mirrors.py"))
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
 
 #: All columns that the kernel fills.
 COLUMNS = (*(name for name, column in PACKETS.items() if column.field is not None), *INTERNAL)
