@@ -126,11 +126,17 @@ def test_a_range_of_time_is_the_whole_timeline(paths):
     assert list(line.columns) == list(TIMELINE)
 
 
-def test_what_ended_by_the_end_of_the_range(paths):
-    """After the last packet that was chosen nobody looked: silence there is no giving up."""
-    every = rd.analyze(paths(LOSS))
-    cut = rd.analyze(paths(LOSS), time="..1.1")
-    assert set(cut.streams["ended_by"]) == set(every.streams["ended_by"]) == {"nothing"}
+@pytest.mark.parametrize("given", ["time", "count"])
+def test_nobody_looked_after_the_end(given, paths):
+    """The first RNR NAK is the last packet chosen: that the requester stays silent after it does not show."""
+    [path] = paths("flt_rnr_recovers.client")
+    every = rd.read_packets(path, ["time_ns", "syndrome"])
+    last = int(np.flatnonzero((every["syndrome"].fillna(0).astype("int64") & 0x60 == 0x20).to_numpy())[0])
+    start = rd.analyze(path).capture["first_time_ns"]
+    until = f"..{(int(every['time_ns'].iloc[last]) - start) / 1e9:.9f}"
+    result = rd.analyze(path, **({"time": until} if given == "time" else {"count": last + 1}))
+    assert int(result.streams["rnr_naks"].sum()) == 1
+    assert set(result.streams["ended_by"]) == {"nothing"}
 
 
 def test_count(paths):
