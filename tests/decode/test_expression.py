@@ -291,7 +291,7 @@ WRONG = {
     "psn = 5": "written ==",
     "psn <> 5": "the comparisons are",
     "psn": "'psn' alone is neither true nor false",
-    "standing": 'standing == "unproven"',
+    "standing": 'standing == "',
     "not psn": "'psn' alone",
     "psn + 1": "neither true nor false",
     "psn == 5 and": "ends too soon",
