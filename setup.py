@@ -20,6 +20,8 @@ KERNELS = (
 )
 # -fwrapv as Python itself is built: sums of absurd lengths wrap, in the compiled form too, instead of being undefined
 FLAGS = ["/O2"] if os.name == "nt" else ["-O3", "-fwrapv"]
+# tools/fuzz.py builds with sanitizers, in a folder of its own
+FLAGS = os.environ.get("ROCE_DISSECT_KERNEL_FLAGS", "").split() or FLAGS
 
 extensions = cythonize(
     [Extension(name, [name.replace(".", "/") + ".py"], extra_compile_args=FLAGS) for name in KERNELS],

@@ -139,13 +139,20 @@ class Capture:
     def link_types(self) -> dict[int, int]:
         """Link type -> frames."""
         found = dict(self._gone_link_types)
-        for row in self._interfaces[: self._state[states.INTERFACES]]:
-            if row[states.FRAMES]:
-                link_type = int(row[states.LINK_TYPE])
-                found[link_type] = found.get(link_type, 0) + int(row[states.FRAMES])
+        self._add_link_types(found)
         if self._state[states.OTHERS]:
-            found[NO_PACKET] = int(self._state[states.OTHERS])
+            found[NO_PACKET] = found.get(NO_PACKET, 0) + int(self._state[states.OTHERS])
         return found
+
+    def _add_link_types(self, found: dict[int, int]) -> None:
+        """Add the frames of the section's interfaces. There may be thousands: each batch asks for this."""
+        rows = self._interfaces[: self._state[states.INTERFACES]]
+        rows = rows[rows[:, states.FRAMES] != 0]
+        kinds, inverse = np.unique(rows[:, states.LINK_TYPE], return_inverse=True)
+        frames = np.zeros(len(kinds), np.int64)
+        np.add.at(frames, inverse, rows[:, states.FRAMES])
+        for kind, count in zip(kinds.tolist(), frames.tolist(), strict=True):
+            found[kind] = found.get(kind, 0) + count
 
     @property
     def offset(self) -> int:
@@ -199,33 +206,38 @@ class Capture:
         )
 
     def _find(self) -> int:
-        """Run the walker over what is in the buffer, and do what it leaves to Python."""
+        """Run the walker over what is in the buffer, and do what it leaves to Python. Returns the records found.
+
+        Sections and interfaces do not end a batch: a capture may have one before each of its frames.
+        """
         hand_over = self._hand_over
         state = self._state
-        while True:
-            count = self._walk(
+        count = 0
+        while count < len(self._offset):
+            count += self._walk(
                 hand_over(self._buffer),
                 self._end,
                 hand_over(state),
                 hand_over(self._interfaces),
-                hand_over(self._offset),
-                hand_over(self._cap_len),
-                hand_over(self._wire_len),
-                hand_over(self._time_ns),
-                hand_over(self._link_type),
+                hand_over(self._offset[count:]),
+                hand_over(self._cap_len[count:]),
+                hand_over(self._wire_len[count:]),
+                hand_over(self._time_ns[count:]),
+                hand_over(self._link_type[count:]),
             )
             stop = int(state[states.STOP])
             if stop >= states.FAULT_CAPTURED:
                 self._error = self._fault(_describe(stop, int(state[states.VALUE])))
-            if count or stop not in (states.STOP_SECTION, states.STOP_INTERFACE):
-                return count
+            if stop not in (states.STOP_SECTION, states.STOP_INTERFACE):
+                break
             try:
                 parsed = self._section() if stop == states.STOP_SECTION else self._interface()
             except BlockError as error:
                 self._error = self._fault(str(error))
-                return 0
+                break
             if not parsed:
-                return 0
+                break
+        return count
 
     def _section(self) -> bool:
         """Begin a new section: byte order and interfaces start anew. False: more bytes are needed."""
@@ -236,7 +248,7 @@ class Capture:
         state[states.NEED] = 28 if found is None else found[1]
         if found is None or found[1] > len(block):
             return False
-        self._gone_link_types = {k: v for k, v in self.link_types.items() if k != NO_PACKET}
+        self._add_link_types(self._gone_link_types)
         state[states.LITTLE_ENDIAN] = found[0]
         state[states.INTERFACES] = 0
         state[states.POSITION] += found[1]
