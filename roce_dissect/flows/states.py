@@ -28,6 +28,7 @@ from roce_dissect.terms import (
     Recovery,
     Role,
     Standing,
+    Status,
     Trigger,
     Verb,
     Verdict,
@@ -347,6 +348,8 @@ VERDICT_GAP = int(Verdict.GAP)
 VERDICT_LATE = int(Verdict.LATE)
 VERDICT_RESENT = int(Verdict.RESENT)
 VERDICT_COPY = int(Verdict.COPY)
+STATUS_CUT = int(Status.CUT)
+STATUS_FRAGMENT = int(Status.FRAGMENT)
 STANDING_UNPROVEN = int(Standing.UNPROVEN)
 STANDING_DOUBTFUL = int(Standing.DOUBTFUL)
 STANDING_DAMAGED = int(Standing.DAMAGED)

@@ -722,13 +722,14 @@ def test_foreign_packets(p, track):
         p("SEND_ONLY", 2, 0, status=4),
         p("SEND_ONLY", 2, 0, standing=Standing.DAMAGED),
         p("SEND_ONLY", 2, 0, status=1),
+        p("SEND_ONLY", 3, 0, status=5),
     ]
     result = track(packets)
-    assert result.stream == [0, -1, -1, -1, -1, -1, 0]
-    assert result.verdicts == ["first", *["none"] * 5, "new"]
-    assert result.out.role[:7].tolist() == [1, 0, 0, 0, 0, 0, 1]
+    assert result.stream == [0, -1, -1, -1, -1, -1, 0, 0]
+    assert result.verdicts == ["first", *["none"] * 5, "new", "new"]
+    assert result.out.role[:8].tolist() == [1, 0, 0, 0, 0, 0, 1, 1]
     assert result.flows.foreign == 4
-    assert result.word(states.PACKETS) == 2
+    assert result.word(states.PACKETS) == 3
 
 
 def test_a_damaged_packet_is_an_event_of_the_stream_that_it_names(p, track):
