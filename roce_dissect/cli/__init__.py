@@ -72,7 +72,8 @@ def _print_version(ctx: click.Context, _parameter: click.Parameter, wanted: bool
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="A FILE is pcap or pcapng, plain, gzip or zstd; - is standard input. "
-    "Exit status: 0 fine, 1 verify found a difference, 2 an input could not be read to its end or the arguments are wrong, 130 interrupted.",
+    "Exit status: 0 fine, 1 verify found a difference, 2 an input could not be read to its end or the arguments are "
+    "wrong, 130 interrupted.",
 )
 @click.option(
     "--version",
