@@ -115,9 +115,9 @@ class Judge:
                 self._judge_whole(columns, whole, odd)
         else:
             status[:] = IcrcStatus.NONE
-        told_by_fields = np.flatnonzero((status != IcrcStatus.GOOD) & (standing != Standing.DAMAGED))
-        if len(told_by_fields):
-            standing[told_by_fields[_doubtful(columns, told_by_fields)]] = Standing.DOUBTFUL
+        told_by_fields = (status != IcrcStatus.GOOD) & (standing != Standing.DAMAGED)
+        if told_by_fields.any():
+            standing[told_by_fields & _doubtful(columns, rows)] = Standing.DOUBTFUL
         self.judgements.icrcs += np.bincount(status, minlength=len(IcrcStatus))
 
     def leave_out(self, rows: np.ndarray) -> None:
@@ -164,19 +164,19 @@ class Judge:
         return made_up
 
 
-def _doubtful(columns: dict[str, np.ndarray], rows: np.ndarray) -> np.ndarray:
-    """Packets in which something speaks against RoCE, where no ICRC speaks for it.
+def _doubtful(columns: dict[str, np.ndarray], rows: int) -> np.ndarray:
+    """Of the first `rows` packets those in which something speaks against RoCE, where no ICRC speaks for it.
 
     Reserved bits that are set, an invalid P_Key, a QP that the transport cannot have, a FIRST or MIDDLE packet that no
     path MTU allows. Of random bytes three in a million pass this, version and opcode.
     """
-    opcode, qp = columns["opcode"][rows], columns["dest_qp"][rows]
-    payload, present = columns["payload_len"][rows], columns["present"][rows]
-    doubtful = (columns["reserved_by_fecn"][rows] | columns["reserved_by_ack"][rows]) != 0
-    doubtful |= (columns["p_key"][rows] & _P_KEY_BASE) == 0
+    opcode, qp = columns["opcode"][:rows], columns["dest_qp"][:rows]
+    payload, present = columns["payload_len"][:rows], columns["present"][:rows]
+    doubtful = (columns["reserved_by_fecn"][:rows] | columns["reserved_by_ack"][:rows]) != 0
+    doubtful |= (columns["p_key"][:rows] & _P_KEY_BASE) == 0
     doubtful |= _CONNECTED[opcode] & ((qp <= _LAST_SPECIAL_QP) | (qp == _MULTICAST_QP))
     odd_size = (payload & (payload - np.uint32(1))) != 0
-    odd_size |= (payload < _LEAST_MTU) | (columns["pad_count"][rows] != 0)
+    odd_size |= (payload < _LEAST_MTU) | (columns["pad_count"][:rows] != 0)
     doubtful |= _FULL[opcode] & odd_size
-    doubtful |= ((present & HAS_AETH) != 0) & (columns["syndrome"][rows] >= _SYNDROME_RESERVED)
+    doubtful |= ((present & HAS_AETH) != 0) & (columns["syndrome"][:rows] >= _SYNDROME_RESERVED)
     return doubtful & ((present & HAS_BTH) != 0)
