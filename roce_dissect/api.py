@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -511,19 +512,16 @@ class Session:
         self._keep_going = keep_going
         self._messages = MessageRows() if messages else None
         names = FLOW_COLUMNS + (KEY_COLUMNS if messages else ())
-
-        def blocks(options: ReadOptions) -> Blocks:
-            return Blocks(self._paths, names, keep_going=keep_going, progress=progress, poll_s=poll_s, options=options)
-
-        self._open = blocks
-        self._blocks = blocks(options)
+        # no function with `self` in it: a cycle would keep tables of many megabytes until the collector comes by
+        self._open = partial(Blocks, self._paths, names, keep_going=keep_going, progress=progress, poll_s=poll_s)
+        self._blocks = self._open(options=options)
         self._flows = FlowTable(on_messages=self._messages)
 
     def __iter__(self) -> Iterator[int]:
         """Yields the number of RoCE packets of each block, 0 when nothing came within the poll time."""
         options = with_ends(self._paths, self._options, self._progress)
         if options is not self._options:
-            self._options, self._blocks = options, self._open(options)
+            self._options, self._blocks = options, self._open(options=options)
         for block in self._blocks:
             self._flows.feed(block.columns, block.rows, block.messages)
             yield block.rows

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import gzip
 import io
 import itertools
@@ -729,3 +730,33 @@ def test_track_nothing(samples):
     result = rd.track(rd.read_packets(samples / MIX).iloc[:0])
     assert all(len(getattr(result, table)) == 0 for table in TABLES)
     assert len(result.packets()) == 0
+
+
+@pytest.mark.parametrize("what", ["analyze", "messages", "packets", "qp"])
+def test_nothing_is_left_for_the_collector(samples, what):
+    """A cycle would keep many megabytes of tables until the garbage collector comes by."""
+    path = samples / MIX
+
+    def work():
+        if what == "analyze":
+            rd.analyze(path)
+        elif what == "messages":
+            len(rd.analyze(path).messages)
+        elif what == "packets":
+            rd.read_packets(path, ["psn", "verdict"], filter="verdict == 'new'")
+        else:
+            rd.analyze(path, qps=0x11)
+
+    work()  # what is imported and cached by the first call
+    gc.collect()
+    gc.disable()
+    gc.set_debug(gc.DEBUG_SAVEALL)
+    try:
+        work()
+        gc.collect()
+        kept = [type(one).__name__ for one in gc.garbage]
+    finally:
+        gc.set_debug(0)
+        gc.garbage.clear()
+        gc.enable()
+    assert not {"Blocks", "Decoder", "FlowTable", "Judge", "HostTable", "ndarray"} & set(kept), kept

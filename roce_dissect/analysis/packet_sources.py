@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum
+from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 import numpy as np
@@ -92,7 +93,7 @@ class PacketSession:
         Whether the options' selection chooses what is delivered of all packets, so that it may name columns of the
         tracker, which sees all of them; otherwise what is read at all.
     frames : FrameRanges, optional
-        Only these frames of each file; one file alone is read no further than the last of them.
+        Only these frames of each file, which is read no further than the batch of the last of them.
     with_bytes : bool
         Hand on what a dissection needs: the columns of `DISSECTION_COLUMNS` behind the wanted ones.
 
@@ -133,21 +134,19 @@ class PacketSession:
         names = kernel_columns(wanted) + (FLOW_COLUMNS if self._tracked else ())
         if with_bytes:
             names += ("offset", "network_offset", "cap_len")
-
-        def blocks(options: ReadOptions) -> Blocks:
-            return Blocks(
-                self._inputs,
-                names,
-                keep_going=keep_going,
-                progress=progress,
-                poll_s=poll_s,
-                options=options,
-                choose=not self._chooses,
-                keep_bytes=with_bytes,
-            )
-
-        self._open = blocks
-        self._blocks = blocks(options)
+        # no function with `self` in it: a cycle would keep arrays of many megabytes until the collector comes by
+        self._open = partial(
+            Blocks,
+            self._inputs,
+            names,
+            keep_going=keep_going,
+            progress=progress,
+            poll_s=poll_s,
+            choose=not self._chooses,
+            keep_bytes=with_bytes,
+            last_frame=None if frames is None else frames.last,
+        )
+        self._blocks = self._open(options=options)
 
     @property
     def files(self) -> list[FileSummary]:
@@ -162,7 +161,7 @@ class PacketSession:
     def __iter__(self) -> Iterator[pd.DataFrame]:
         options = with_ends(self._inputs, self._options, self._progress)
         if options is not self._options:
-            self._options, self._blocks = options, self._open(options)
+            self._options, self._blocks = options, self._open(options=options)
         chooser = self._blocks.chooser
         flows = FlowTable() if self._tracked else None
         first = 0
@@ -194,8 +193,6 @@ class PacketSession:
             first += len(frame)
             yield frame
             if chooser.full:
-                return
-            if self._frames is not None and block.rows and len(self.files) == 1 and numbers[-1] >= self._frames.last:
                 return
 
     def _address_index(self) -> pd.Index:

@@ -208,6 +208,7 @@ class Verification:
             [result.path], self._columns, keep_going=True, progress=self._progress, options=self._options
         )
         reading = _Reading(result, session)
+        chosen = self._options.selection is not None
         with self.tshark.rows(result.path, ports=self._options.ports, feed=feed, poll_s=self._poll_s) as rows:
             packets = _packets(session)
             ours = next(packets, None)
@@ -221,6 +222,9 @@ class Verification:
                     if ours is not None and _frame(ours) == frame:
                         self._compare(result, ours, row)
                         ours = next(packets, None)
+                    elif chosen:  # a frame that was not asked for; behind the last one there is nothing to hear
+                        if ours is None:
+                            break
                     elif reading.holds(frame):
                         self._only_theirs(result, frame, row)
                 if row is None or number % _STEP == 0:

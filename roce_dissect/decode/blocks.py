@@ -8,7 +8,6 @@ goes on.
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import os
 import stat
 from collections.abc import Callable, Iterator, Sequence
@@ -28,6 +27,7 @@ from roce_dissect.decode.identity import SIGHTING_COLUMNS
 from roce_dissect.decode.options import DEFAULT_OPTIONS, ReadOptions
 from roce_dissect.decode.ordering import Ordering
 from roce_dissect.decode.replies import REPLY_COLUMNS, keep_proven
+from roce_dissect.decode.rows import cut_rows, join_rows, order_rows
 from roce_dissect.decode.selection import Chooser, Selection
 from roce_dissect.decode.standing import STANDING_COLUMNS, Judge, Judgements
 from roce_dissect.errors import ArgumentError, CaptureError
@@ -119,6 +119,8 @@ class Blocks:
         read, and its columns are there, for somebody who chooses later.
     keep_bytes : bool
         Hand on the bytes of the frames, too.
+    last_frame : int, optional
+        Read each file no further than the batch that holds this frame.
 
     Attributes
     ----------
@@ -148,6 +150,7 @@ class Blocks:
         options: ReadOptions = DEFAULT_OPTIONS,
         choose: bool = True,
         keep_bytes: bool = False,
+        last_frame: int | None = None,
     ) -> None:
         if not inputs:
             raise ArgumentError("no capture given")
@@ -170,11 +173,11 @@ class Blocks:
         self.judgements = Judgements()
         if judged:
             self._judge = Judge(options.icrc, len(self.hosts.words), BATCH)
-            self.judgements = self._judge.judgements
-            self._decoder.columns |= {"icrc_status": self._judge.icrc_status, "standing": self._judge.standing}
+            self._decoder.columns |= self._judge.columns
         self.chooser = Chooser(selection, self.hosts)
         self._chooses = choose and bool(selection)
         self._keep_bytes = keep_bytes
+        self._last_frame = last_frame
         self._batches = 0
         if keep_bytes:
             self._decoder.columns |= {"batch": np.zeros(BATCH, np.int64), "link_type": np.zeros(BATCH, np.uint16)}
@@ -243,8 +246,11 @@ class Blocks:
             while active or self._queue:
                 self._open_due(active)
                 self._fill(active)
-                for block in self._ready(active):
-                    yield self._admitted(block)
+                for ready in self._ready(active):
+                    block = self._admitted(ready)
+                    if self._judge is not None:
+                        self.judgements.count(block.columns, block.rows)
+                    yield block
                     if self._chooses and self.chooser.full:
                         return
         finally:
@@ -301,7 +307,7 @@ class Blocks:
                 if self._judge is not None:
                     self._judge.judge(self._decoder.columns, rows, records.data)
                 columns = self._decoder.columns
-                messages = cm_messages(columns, rows, records.data) if rows else []
+                messages = self._messages(rows, records)
                 data = self._bytes(records, rows) if self._keep_bytes and rows else {}
                 self._report(one)
                 self.chooser.begin(one.summary.first_time_ns)
@@ -310,36 +316,30 @@ class Blocks:
                     reached = np.maximum(np.maximum.accumulate(columns["time_ns"][:rows]), one.latest)
                     columns, one.latest = columns | {_REACHED: reached}, int(reached[-1])
                 if self._chooses:
-                    columns, rows, messages = self._chosen(columns, rows, messages)
+                    columns, rows, messages = self.chooser.choose(columns, rows, messages)
                 if rows or (alone and self._poll_s is not None):
                     if not alone:  # the decoder's arrays serve the next file, too
                         columns = {name: column[:rows].copy() for name, column in columns.items()}
                     one.waiting = Block(columns, rows, messages, data)
                 if self.chooser.has_passed(one.summary.index, records.time_ns):
                     self.chooser.limited = one.passed = True
+                if self._last_frame is not None and records.first_frame + records.count > self._last_frame:
+                    one.passed = True
 
-    def _chosen(
-        self, columns: dict[str, np.ndarray], rows: int, messages: list[Message]
-    ) -> tuple[dict[str, np.ndarray], int, list[Message]]:
-        """What the selection leaves of a decoded batch."""
-        columns, rows, messages, dropped = self.chooser.choose(columns, rows, messages)
-        if dropped is not None and self._judge is not None:
-            self._judge.leave_out(dropped)
-        return columns, rows, messages
+    def _messages(self, rows: int, records: Records) -> list[Message]:
+        """The CM messages of a decoded batch, save damaged ones."""
+        columns = self._decoder.columns
+        messages = cm_messages(columns, rows, records.data) if rows else []
+        if self._judge is None:
+            return messages
+        return [message for message in messages if columns["standing"][message.row] != Standing.DAMAGED]
 
     def _admitted(self, block: Block) -> Block:
         """As much of a block as the selection's count leaves room for."""
         if not self._chooses:
             return block
         rows = self.chooser.admit(block.columns["time_ns"][: block.rows])
-        if rows == block.rows:
-            return block
-        if self._judge is not None:
-            status, standing = (block.columns[name][rows : block.rows] for name in JUDGED)
-            self.judgements.icrcs -= np.bincount(status, minlength=len(self.judgements.icrcs))
-            self.judgements.damaged -= int(np.count_nonzero(standing == Standing.DAMAGED))
-        messages = [message for message in block.messages if message.row < rows]
-        return dataclasses.replace(block, rows=rows, messages=messages)
+        return block if rows == block.rows else cut_rows(block, 0, rows)
 
     def _bytes(self, records: Records, rows: int) -> dict[int, np.ndarray]:
         """The batch's bytes under a number of their own.
@@ -436,32 +436,12 @@ def _split(block: Block, horizon: int) -> tuple[Block, Block | None]:
     cut = int(np.searchsorted(block.columns[_REACHED], horizon, side="right"))
     if cut >= block.rows:
         return block, None
-    head = {name: column[:cut] for name, column in block.columns.items()}
-    tail = {name: column[cut : block.rows] for name, column in block.columns.items()}
-    later = [dataclasses.replace(message, row=message.row - cut) for message in block.messages if message.row >= cut]
-    return (
-        Block(head, cut, [message for message in block.messages if message.row < cut], block.data),
-        Block(tail, block.rows - cut, later, block.data),
-    )
+    return cut_rows(block, 0, cut), cut_rows(block, cut, block.rows)
 
 
 def _merge(parts: list[Block]) -> Block:
     """Blocks of several files as one in time order; rows of equal time keep the order of the files."""
+    joined = join_rows(parts)
     if len(parts) == 1:
-        only = parts[0]
-        columns = {name: np.ascontiguousarray(column[: only.rows]) for name, column in only.columns.items()}
-        return Block(columns, only.rows, only.messages, only.data)
-    times = np.concatenate([part.columns[_REACHED] for part in parts])
-    order = np.argsort(times, kind="stable")
-    place = np.empty_like(order)
-    place[order] = np.arange(len(order))
-    columns = {
-        name: np.concatenate([part.columns[name][: part.rows] for part in parts])[order] for name in parts[0].columns
-    }
-    messages = []
-    first = 0
-    for part in parts:
-        messages += [dataclasses.replace(message, row=int(place[first + message.row])) for message in part.messages]
-        first += part.rows
-    messages.sort(key=lambda message: message.row)
-    return Block(columns, len(order), messages, {key: data for part in parts for key, data in part.data.items()})
+        return joined
+    return order_rows(joined, np.argsort(joined.columns[_REACHED][: joined.rows], kind="stable"))

@@ -289,7 +289,7 @@ class Chooser:
 
     def choose(
         self, columns: dict[str, np.ndarray], rows: int, messages: list[Message]
-    ) -> tuple[dict[str, np.ndarray], int, list[Message], np.ndarray | None]:
+    ) -> tuple[dict[str, np.ndarray], int, list[Message]]:
         """Decoded packets without those that are not chosen, whatever the count.
 
         Returns
@@ -300,17 +300,15 @@ class Chooser:
             Valid rows.
         messages : list of Message
             The CM messages among them.
-        dropped : numpy.ndarray or None
-            int64, the rows that are not chosen.
         """
         mask = self.mask(columns, rows, messages) if rows else None
         if mask is None:
-            return columns, rows, messages, None
+            return columns, rows, messages
         kept = np.flatnonzero(mask)
         self.left_out += rows - len(kept)
         place = np.cumsum(mask) - 1
         messages = [dataclasses.replace(one, row=int(place[one.row])) for one in messages if mask[one.row]]
-        return {name: column[kept] for name, column in columns.items()}, len(kept), messages, np.flatnonzero(~mask)
+        return {name: column[kept] for name, column in columns.items()}, len(kept), messages
 
     def admit(self, times: np.ndarray) -> int:
         """How many of the next chosen packets, with these times, the count leaves room for; they are counted."""

@@ -9,10 +9,12 @@ Every judgement depends on the packet and on earlier ones only, so that the size
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from roce_dissect.columns import JUDGED
 from roce_dissect.decode.icrc import ICRC_COLUMNS, verify_icrcs
 from roce_dissect.spec.headers import HAS_AETH, HAS_BTH
 from roce_dissect.spec.opcodes import HEADERS, OPERATIONS, Transport
@@ -64,6 +66,12 @@ class Judgements:
     odd_flushes: int = 0
     damaged: int = 0
 
+    def count(self, columns: Mapping[str, np.ndarray], rows: int) -> None:
+        """Add the first `rows` packets, whose columns are `Judge.columns`."""
+        self.icrcs += np.bincount(columns["icrc_status"][:rows], minlength=len(self.icrcs))
+        self.odd_flushes += int(np.count_nonzero(columns["odd_flush"][:rows]))
+        self.damaged += int(np.count_nonzero(columns["standing"][:rows] == Standing.DAMAGED))
+
 
 class Judge:
     """Keeps what is known of each sender's ICRCs.
@@ -79,23 +87,19 @@ class Judge:
 
     Attributes
     ----------
-    icrc_status, standing : numpy.ndarray
-        uint8, of the latest batch.
-    judgements : Judgements
-        Of all batches so far.
+    columns : dict of str to numpy.ndarray
+        ``icrc_status``, ``standing``: uint8; ``odd_flush``, bool: FLUSHes with the ICRC of Linux rxe 6.12. All of the
+        latest batch.
     """
 
     def __init__(self, verify: bool, hosts: int, length: int) -> None:
-        self.icrc_status = np.zeros(length, np.uint8)
-        self.standing = np.zeros(length, np.uint8)
-        self.judgements = Judgements()
-        self._odd = np.zeros(length, bool)  # FLUSHes of the latest batch that are counted as odd
+        self.columns = {name: np.zeros(length, np.uint8) for name in JUDGED} | {"odd_flush": np.zeros(length, bool)}
         self._verify = verify
         self._right = np.zeros(hosts, bool)  # hosts of which a right ICRC was seen
         self._wrong = np.zeros(hosts, np.int64)  # the last wrong ICRC of each host, and 1 << 32; 0: none
 
     def judge(self, columns: dict[str, np.ndarray], rows: int, data: np.ndarray) -> None:
-        """Fill `icrc_status` and `standing` for the first `rows` decoded packets.
+        """Fill `columns` for the first `rows` decoded packets.
 
         Parameters
         ----------
@@ -106,11 +110,11 @@ class Judge:
         data : numpy.ndarray
             uint8, the bytes that ``offset`` counts in.
         """
-        status, standing = self.icrc_status[:rows], self.standing[:rows]
+        status, standing = (self.columns[name][:rows] for name in JUDGED)
         standing[:] = Standing.FULL
-        self._odd[:rows] = False
+        self.columns["odd_flush"][:rows] = False
         if self._verify:
-            whole, odd = verify_icrcs(columns, rows, data, self.icrc_status)
+            whole, odd = verify_icrcs(columns, rows, data, status)
             if len(whole):
                 self._judge_whole(columns, whole, odd)
         else:
@@ -118,31 +122,23 @@ class Judge:
         told_by_fields = (status != IcrcStatus.GOOD) & (standing != Standing.DAMAGED)
         if told_by_fields.any():
             standing[told_by_fields & _doubtful(columns, rows)] = Standing.DOUBTFUL
-        self.judgements.icrcs += np.bincount(status, minlength=len(IcrcStatus))
-
-    def leave_out(self, rows: np.ndarray) -> None:
-        """Take some rows of the latest batch, integers, out of the judgements: nobody chose them."""
-        self.judgements.icrcs -= np.bincount(self.icrc_status[rows], minlength=len(IcrcStatus))
-        self.judgements.damaged -= int(np.count_nonzero(self.standing[rows] == Standing.DAMAGED))
-        self.judgements.odd_flushes -= int(np.count_nonzero(self._odd[rows]))
 
     def _judge_whole(self, columns: dict[str, np.ndarray], whole: np.ndarray, odd: np.ndarray) -> None:
         """Wrong ICRCs: of a sender that makes right ones, of one that makes none, of something else."""
+        status, standing = (self.columns[name] for name in JUDGED)
         source = columns["src"][whole]
-        good = self.icrc_status[whole] == IcrcStatus.GOOD
+        good = status[whole] == IcrcStatus.GOOD
         if not good.all():
             first_good = np.full(len(self._right), len(whole) + 1, np.int64)
             np.minimum.at(first_good, source[good], np.flatnonzero(good))
             wrong = np.flatnonzero(~good)
             trusted = self._right[source[wrong]] | (first_good[source[wrong]] < wrong)
             made_up = self._made_up(source[wrong], columns["icrc"][whole[wrong]], ~trusted)
-            self.icrc_status[whole[wrong[made_up]]] = IcrcStatus.PLACEHOLDER
+            status[whole[wrong[made_up]]] = IcrcStatus.PLACEHOLDER
             bad = ~made_up & ~odd[wrong]
-            self.standing[whole[wrong[bad & trusted]]] = Standing.DAMAGED
-            self.standing[whole[wrong[bad & ~trusted]]] = Standing.UNPROVEN
-            self.judgements.damaged += int(np.count_nonzero(bad & trusted))
-            self._odd[whole[wrong]] = odd[wrong] & ~made_up
-            self.judgements.odd_flushes += int(np.count_nonzero(odd[wrong] & ~made_up))
+            standing[whole[wrong[bad & trusted]]] = Standing.DAMAGED
+            standing[whole[wrong[bad & ~trusted]]] = Standing.UNPROVEN
+            self.columns["odd_flush"][whole[wrong]] = odd[wrong] & ~made_up
         self._right[source[good]] = True
         self._right[0] = False  # 0 stands for many hosts
 

@@ -38,6 +38,16 @@ def plain(table):
 
 
 @pytest.mark.parametrize("option", OPTIONS)
+def test_verify_compares_what_was_chosen(call, samples, tshark, option):
+    """No frame that was left out is a difference."""
+    words, given = OPTIONS[option]
+    done = call("verify", "--format", "json", str(samples / LOSS), *words)
+    (told,) = map(json.loads, done.out.splitlines())
+    assert (done.status, told["differences"]) == (0, [])
+    assert told["packets"] == len(rd.read_packets(samples / LOSS, ["frame"], **given))
+
+
+@pytest.mark.parametrize("option", OPTIONS)
 @pytest.mark.parametrize("files", [(CM,), (LOSS, READS)], ids=len)
 def test_every_command_with_every_option(call, samples, files, option):
     paths = [str(samples / name) for name in files]

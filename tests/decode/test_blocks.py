@@ -7,7 +7,10 @@ import os
 import numpy as np
 import pytest
 
+from roce_dissect.analysis.frame_ranges import FrameRanges
+from roce_dissect.analysis.packet_sources import PacketSession
 from roce_dissect.capture import reader
+from roce_dissect.columns import packet_columns
 from roce_dissect.decode.blocks import Blocks
 from roce_dissect.errors import ArgumentError, CaptureError
 
@@ -175,3 +178,21 @@ def test_summary(write):
     assert (one.first_time_ns, one.last_time_ns) == (BASE + 5_000_000, BASE + 9_000_000)
     assert one.link_types == {1: 2}
     assert one.bytes_read == 24 + 2 * (16 + 58)
+
+
+def test_chosen_frames_that_came_out_of_order(frames, tmp_path):
+    """A frame near the end of a batch may be put behind one of the next batch."""
+    count = 40_000
+    made = [frames.v2(4, b"data", psn=number, dest_qp=17, ip={"ip_id": number & 0xFFFF}) for number in range(count)]
+    raw = bytearray(frames.pcap(made, nano=True))
+    size = (len(raw) - 24) // count
+    for first in range(1, count - 1, 2):  # neighbours swapped in time
+        one, other = 24 + first * size, 24 + (first + 1) * size
+        raw[one : one + 8], raw[other : other + 8] = raw[other : other + 8], raw[one : one + 8]
+    path = tmp_path / "swapped.pcap"
+    path.write_bytes(raw)
+    for number in (16_383, 16_384, 16_385, 32_768, 32_769, 40_000):
+        session = PacketSession(
+            str(path), packet_columns(["frame", "verdict"]), keep_going=False, frames=FrameRanges(str(number))
+        )
+        assert [frame for packets in session for frame in packets["frame"]] == [number]

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import roce_dissect as rd
+from roce_dissect.columns import JUDGED
 from roce_dissect.decode.decoder import Decoder
-from roce_dissect.decode.standing import STANDING_COLUMNS, Judge
+from roce_dissect.decode.standing import STANDING_COLUMNS, Judge, Judgements
 from roce_dissect.layers import AETH, BTH
 from roce_dissect.terms import IcrcStatus, Standing
 
@@ -29,17 +30,18 @@ def frame(psn=0, src="10.0.0.1", icrc=None, dst="10.0.0.2", payload=b"data", opc
 def judged(records, *batches, verify=True):
     """(icrc_status, standing) of each packet, over several batches, and the counts."""
     decoder = Decoder(STANDING_COLUMNS)
-    judge = Judge(verify, len(decoder.hosts.words), 64)
+    judge, judgements = Judge(verify, len(decoder.hosts.words), 64), Judgements()
     found = []
     for batch in batches:
         given = records(batch)
         rows = decoder.decode(given)
         judge.judge(decoder.columns, rows, given.data)
+        judgements.count(judge.columns, rows)
         found += [
             (IcrcStatus(icrc).name.lower(), Standing(standing).name.lower())
-            for icrc, standing in zip(judge.icrc_status[:rows], judge.standing[:rows], strict=True)
+            for icrc, standing in zip(*(judge.columns[name][:rows] for name in JUDGED), strict=True)
         ]
-    return found, judge.judgements
+    return found, judgements
 
 
 GOOD, DAMAGED, UNPROVEN = ("good", "full"), ("bad", "damaged"), ("bad", "unproven")

@@ -29,7 +29,7 @@ from roce_dissect.decode.cm import cm_messages
 from roce_dissect.decode.decoder import INTERNAL, Decoder
 from roce_dissect.decode.hosts import HostTable
 from roce_dissect.decode.replies import keep_proven
-from roce_dissect.decode.standing import Judge
+from roce_dissect.decode.standing import Judge, Judgements
 from roce_dissect.errors import CaptureError
 from roce_dissect.flows import flow_table
 from roce_dissect.flows.flow_table import FlowTable, Verdicts
@@ -158,8 +158,8 @@ class Harness:
         except CaptureError as error:
             return {"refused": str(error)}
         decoding = Decoder(NAMES, HostTable(_HOSTS), self._kernel, replies=True)
-        judge = Judge(True, _HOSTS, BATCH)
-        decoding.columns |= {"icrc_status": judge.icrc_status, "standing": judge.standing}
+        judge, judgements = Judge(True, _HOSTS, BATCH), Judgements()
+        decoding.columns |= judge.columns
         ended: list[bytes] = []
         flows = FlowTable(self._tracker, _STREAMS, (lambda rows: ended.append(rows.tobytes())) if keep else None)
         verdicts = Verdicts.empty(BATCH)
@@ -172,6 +172,7 @@ class Harness:
                 columns = decoding.columns
                 rows = keep_proven(columns, decoding.decode(records), records.data, (), decoding.tallies)
                 judge.judge(columns, rows, records.data)
+                judgements.count(columns, rows)
                 packets += rows
                 messages = cm_messages(columns, rows, records.data) if rows else []
                 flows.feed(columns, rows, messages, verdicts)
@@ -208,7 +209,7 @@ class Harness:
             | {("link type", kind) for kind in capture.link_types}
             | {("tally", kind) for kind in np.flatnonzero(decoding.tallies).tolist()},
             "hosts": decoding.hosts.texts(),
-            "icrcs": judge.judgements.icrcs.tolist(),
+            "icrcs": judgements.icrcs.tolist(),
             "streams": streams.tobytes(),
             "events": events.tobytes(),
             "messages": ended,
