@@ -92,7 +92,7 @@ def _fields(result: Verification, width: int | None) -> Iterator[str]:
         yield click.style(text, fg="yellow") if ordered[number - 1][0][0] else text
         yield from (indent + part for part in more)
     if ordered and unseen:
-        yield from _folded(f"no packet has: {', '.join(unseen)}", room, "", _INDENT)
+        yield from _folded(f"not captured, or in no packet: {', '.join(unseen)}", room, "", _INDENT)
     if result.not_compared:
         lacking = ", ".join(f"{name} ({', '.join(fields)})" for name, fields in result.not_compared.items())
         yield from _folded(f"not compared, this tshark lacks their fields: {lacking}", room, "", _INDENT)
