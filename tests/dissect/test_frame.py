@@ -12,8 +12,10 @@ import pytest
 from roce_dissect.analysis.packet_sources import PacketSession
 from roce_dissect.cli.tree_lines import tree_lines
 from roce_dissect.columns import PACKETS, packet_columns
-from roce_dissect.dissect.frame import dissect, dissect_frames, packet_rows
+from roce_dissect.dissect.frame import _STATUS, _TOLD, dissect, dissect_frames, packet_rows
+from roce_dissect.dissect.transport import _ICRC_MEANINGS
 from roce_dissect.spec.headers import HAS_BTH
+from roce_dissect.terms import Accepted, IcrcStatus, Role, Standing, Status, Verdict
 
 NAMES = sorted(path.name for path in (Path(__file__).parents[2] / "pcaps").glob("*.pcap*"))
 
@@ -241,3 +243,19 @@ def test_flipped_bytes(frames, rows):
             changed.append(bytes(one))
         for row in rows(*changed, link_type=link_type):
             judge(row)
+
+
+@pytest.mark.parametrize(
+    ("explained", "vocabulary", "untold"),
+    [
+        (_STATUS, Status, {"ok"}),
+        (_ICRC_MEANINGS, IcrcStatus, set()),
+        (_TOLD["role"], Role, set()),
+        (_TOLD["standing"], Standing, {"full"}),
+        (_TOLD["verdict"], Verdict, set()),
+        (_TOLD["accepted"], Accepted, set()),
+    ],
+    ids=["status", "icrc_status", "role", "standing", "verdict", "accepted"],
+)
+def test_every_word_is_explained(explained, vocabulary, untold):
+    assert set(explained) == {term.name.lower() for term in vocabulary} - untold
