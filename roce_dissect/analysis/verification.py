@@ -86,7 +86,8 @@ class _Reading:
 class Verification:
     """Comparing captures with what tshark makes of them; to be fed file by file.
 
-    Memory does not grow with the captures on our side; tshark keeps some hundred bytes of each frame and conversation.
+    Memory does not grow with the captures on our side; tshark keeps some 80 bytes of every frame, and more
+    of every connection.
 
     Parameters
     ----------
