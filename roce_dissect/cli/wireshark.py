@@ -39,9 +39,7 @@ _ALSO = {
     "ttl": ("ipv6.hlim", "infiniband.grh.hoplmt"),
     "flow_label": ("infiniband.grh.flowlabel",),
     "ip_len": ("ipv6.plen", "infiniband.grh.paylen"),
-    "vni": ("geneve.vni", "nvgre.vsid"),
-    "va": ("infiniband.atomiceth.va",),
-    "r_key": ("infiniband.atomiceth.r_key",),
+    "vni": ("geneve.vni",),
 }
 
 
