@@ -23,10 +23,11 @@ from roce_dissect.analysis.wireshark import CONTROL_FIELDS, IDENTIFYING_FIELDS, 
 from roce_dissect.errors import WiresharkError
 from roce_dissect.spec.net import PORT_ROCE_V2
 
-__all__ = ["OLDEST", "Rows", "Tshark", "find_tshark"]
+__all__ = ["MISSING", "OLDEST", "Rows", "Tshark", "find_tshark"]
 
 #: The first version that takes a configuration folder from the environment.
 OLDEST = (3, 0)
+#: What is said where there is none.
 MISSING = (
     "tshark is not installed: apt install tshark (Debian, Ubuntu), dnf install wireshark-cli (Fedora, RHEL), "
     "or www.wireshark.org"
