@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,7 +14,7 @@ from roce_dissect.columns import FILE_SHIFT, FRAME_MASK, PACKETS, TRACKED, Colum
 from roce_dissect.spec.opcodes import operation_name
 from roce_dissect.terms import names
 
-__all__ = ["kernel_columns", "packet_frame", "text_index"]
+__all__ = ["kernel_columns", "packet_frame", "packet_rows", "text_index"]
 
 #: Columns that no kernel field fills, with what they are made from.
 _DERIVED = {"file": "frame_key", "frame": "frame_key", "operation": "opcode"}
@@ -62,6 +63,14 @@ def packet_frame(
     present = columns["present"][rows]
     series = {column.name: _values(column, columns, rows, present, addresses) for column in wanted}
     return pd.DataFrame(series, index=pd.RangeIndex(first_index, first_index + len(present)))
+
+
+def packet_rows(packets: pd.DataFrame) -> Iterator[dict[str, Any]]:
+    """Packets as plain Python values; None where one is missing."""
+    names = list(packets.columns)
+    lists = [packets[name].astype(object).where(packets[name].notna(), None).tolist() for name in names]
+    for values in zip(*lists, strict=True):
+        yield dict(zip(names, values, strict=True))
 
 
 def _values(

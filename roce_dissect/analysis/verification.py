@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from roce_dissect.analysis.packet_frame import packet_rows
 from roce_dissect.analysis.packet_sources import PacketSession
 from roce_dissect.analysis.traps import NEEDED, TRAPS, trap_of_frame, trap_of_row, trap_of_value
 from roce_dissect.analysis.tshark import Tshark
@@ -211,7 +212,7 @@ class Verification:
         reading = _Reading(result, session)
         chosen = self._options.selection is not None
         with self.tshark.rows(result.path, ports=self._options.ports, feed=feed, poll_s=self._poll_s) as rows:
-            packets = _packets(session)
+            packets = (packet for block in session for packet in packet_rows(block))
             ours = next(packets, None)
             for number, row in enumerate(rows, 1):
                 if row is not None:
@@ -290,15 +291,6 @@ class Verification:
         result.different += 1
         if tally.different <= self._most:
             self.differences.append(Difference(result.index, frame, name, ours, theirs))
-
-
-def _packets(session: PacketSession) -> Iterator[dict[str, Value]]:
-    """Our packets, one by one, as plain values; None is absent."""
-    for block in session:
-        names = list(block.columns)
-        columns = [block[name].astype(object).where(block[name].notna(), None).tolist() for name in names]
-        for values in zip(*columns, strict=True):
-            yield dict(zip(names, values, strict=True))
 
 
 def _frame(ours: Mapping[str, Value]) -> int:

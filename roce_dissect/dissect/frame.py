@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from roce_dissect.analysis.frame_ranges import FrameRanges
+from roce_dissect.analysis.packet_frame import packet_rows
 from roce_dissect.analysis.packet_sources import Captures, PacketSession
 from roce_dissect.columns import packet_columns
 from roce_dissect.dissect.lower import Descent
@@ -15,10 +16,7 @@ from roce_dissect.spec.net import LINKTYPE_NAMES
 from roce_dissect.terms import Tunnel
 from roce_dissect.units import clock, plural
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-__all__ = ["dissect", "dissect_frames", "packet_rows"]
+__all__ = ["dissect", "dissect_frames"]
 
 _STATUS = {
     "cut": "its headers are not whole: the capture, or the packet's own lengths, end before",
@@ -106,14 +104,6 @@ def dissect_frames(captures: Captures, frames: str | None = None) -> Iterator[li
     for packets in session:
         for row in packet_rows(packets):
             yield dissect(row, path=session.files[row["file"]].path, start_ns=session.first_time_ns)
-
-
-def packet_rows(packets: pd.DataFrame) -> Iterator[dict[str, Any]]:
-    """Packets as plain Python values; None where one is missing."""
-    names = list(packets.columns)
-    lists = [packets[name].astype(object).where(packets[name].notna(), None).tolist() for name in names]
-    for values in zip(*lists, strict=True):
-        yield dict(zip(names, values, strict=True))
 
 
 def _frame(row: Mapping[str, Any], data: bytes, descent: Descent, path: str, start_ns: int | None) -> Node:

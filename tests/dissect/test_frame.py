@@ -9,10 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from roce_dissect.analysis.packet_frame import packet_rows
 from roce_dissect.analysis.packet_sources import PacketSession
 from roce_dissect.cli.tree_lines import tree_lines
 from roce_dissect.columns import PACKETS, packet_columns
-from roce_dissect.dissect.frame import _STATUS, _TOLD, dissect, dissect_frames, packet_rows
+from roce_dissect.dissect.frame import _STATUS, _TOLD, dissect, dissect_frames
 from roce_dissect.dissect.transport import _ICRC_MEANINGS
 from roce_dissect.spec.headers import HAS_BTH
 from roce_dissect.terms import Accepted, IcrcStatus, Role, Standing, Status, Verdict
