@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from roce_dissect.columns import PACKETS, TRACKED
+from roce_dissect.columns import MADE_FROM, PACKETS, TRACKED
 from roce_dissect.decode import named_values
 from roce_dissect.decode.named_values import NAMED, Named, named_truth
 from roce_dissect.decode.operands import (
@@ -132,7 +132,7 @@ class Expression:
         self._truth = value
         self.tracked = tuple(name for name in self._named if name in TRACKED)
         self.columns = tuple(
-            dict.fromkeys(["present", *(_DECODED.get(name, name) for name in self._named if name not in TRACKED)])
+            dict.fromkeys(["present", *(MADE_FROM.get(name, name) for name in self._named if name not in TRACKED)])
         )
 
     def evaluate(self, columns: Mapping[str, np.ndarray], rows: int, hosts: HostTable) -> np.ndarray:
@@ -286,10 +286,6 @@ class Expression:
         if digits is None:
             raise ArgumentError(f"{text!r:.60} is no MAC address (00:11:22:33:44:55)")
         return int("".join(digits.groups()), 16)
-
-
-#: Columns that are made from a decoded one of another name.
-_DECODED = {"file": "frame_key", "frame": "frame_key", "operation": "opcode"}
 
 
 def _tree(text: str) -> ast.Expression:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from roce_dissect.columns import PACKETS, Column
+from roce_dissect.columns import MADE_FROM, PACKETS, Column
 from roce_dissect.decode.addresses import HostSet, parse_network
 from roce_dissect.decode.operands import Batch, Number, Truth, negated, presence_of
 from roce_dissect.errors import ArgumentError
@@ -41,7 +41,7 @@ class Named:
 
     def codes(self, batch: Batch) -> np.ndarray:
         """The codes of a batch."""
-        return batch.values("opcode" if self.column.name == "operation" else self.column.name)
+        return batch.values(MADE_FROM.get(self.column.name, self.column.name))
 
 
 def example(column: Column) -> str:
