@@ -9,6 +9,7 @@ from roce_dissect.analysis.frame_ranges import FrameRanges
 from roce_dissect.analysis.packet_frame import packet_rows
 from roce_dissect.analysis.packet_sources import Captures, PacketSession
 from roce_dissect.columns import packet_columns
+from roce_dissect.decode.options import DEFAULT_OPTIONS, ReadOptions
 from roce_dissect.dissect.lower import Descent
 from roce_dissect.dissect.transport import transport_sections
 from roce_dissect.dissect.tree import Node
@@ -89,7 +90,9 @@ def dissect(row: Mapping[str, Any], *, path: str = "", start_ns: int | None = No
     return [*sections, told] if told.children else sections
 
 
-def dissect_frames(captures: Captures, frames: str | None = None) -> Iterator[list[Node]]:
+def dissect_frames(
+    captures: Captures, frames: str | None = None, options: ReadOptions = DEFAULT_OPTIONS
+) -> Iterator[list[Node]]:
     """Sections of each RoCE packet of a capture, for notebooks.
 
     Parameters
@@ -98,9 +101,19 @@ def dissect_frames(captures: Captures, frames: str | None = None) -> Iterator[li
         As for `roce_dissect.read_packets`.
     frames : str, optional
         Which frames: ``"86-90,200"``. Default: all.
+    options : ReadOptions
+        How to read: further UDP ports of RoCE v2, say.
     """
     chosen = None if frames is None else FrameRanges(frames)
-    session = PacketSession(captures, packet_columns(None), keep_going=False, frames=chosen, with_bytes=True)
+    session = PacketSession(
+        captures,
+        packet_columns(None),
+        keep_going=False,
+        options=options,
+        shown=True,
+        frames=chosen,
+        with_bytes=True,
+    )
     for packets in session:
         for row in packet_rows(packets):
             yield dissect(row, path=session.files[row["file"]].path, start_ns=session.first_time_ns)
