@@ -55,7 +55,7 @@ _HOST = click.option(
     "hosts",
     multiple=True,
     metavar="ADDRESS[/PREFIX]",
-    help="Only packets from or to this host or network; once for each.",
+    help="Only packets from or to this host or network; once for each. 'LID 5': of native InfiniBand.",
 )
 _QP = click.option(
     "--qp",

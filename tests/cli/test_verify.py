@@ -193,6 +193,12 @@ def test_what_can_be_read_only_once(call, tmp_path, kind):
 
 
 @needs_tshark
+def test_columns_of_the_tracker_are_refused(call, samples):
+    done = call("verify", samples / VLAN, "--filter", 'verdict == "new"')
+    assert (done.status, done.out, len(done.err)) == (2, "", 1)
+    assert done.err[0].startswith("roce-dissect: filter: verdict is known only when the flows have been followed")
+
+
 def test_hostile_names_and_values(call, samples, tmp_path, fake_tshark):
     path = tmp_path / "a\x1b[2J.pcap"
     path.write_bytes((samples / VLAN).read_bytes())
