@@ -526,6 +526,10 @@ class Session:
             self._flows.feed(block.columns, block.rows, block.messages)
             yield block.rows
 
+    def stop(self) -> None:
+        """Read no further; the steps end with what was read."""
+        self._blocks.stop()
+
     def analysis(self, final: bool = True) -> Analysis:
         """What is known now. With `final`, runs that are still open are ended."""
         if final:

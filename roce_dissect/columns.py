@@ -31,8 +31,8 @@ from roce_dissect.terms import (
 )
 
 __all__ = [
-    "CONNECTIONS", "COUNTERS", "EPISODES", "EVENTS", "FILE_SHIFT", "FRAME_MASK", "HOSTS", "JUDGED", "LATENCY", "MESSAGES",
-    "PACKETS", "PER_DIRECTION", "STREAMS", "TIMELINE", "TRACKED", "Column", "packet_columns",
+    "CONNECTIONS", "COUNTERS", "EPISODES", "EVENTS", "FILE_SHIFT", "FRAME_MASK", "HOSTS", "JUDGED", "LATENCY", "MADE_FROM",
+    "MESSAGES", "PACKETS", "PER_DIRECTION", "STREAMS", "TIMELINE", "TRACKED", "Column", "packet_columns",
 ]  # fmt: skip
 
 #: A frame's key is ``file << FILE_SHIFT | frame``: one integer names a frame among several files, in order.
@@ -184,6 +184,8 @@ PACKETS = _table(
     Column("missing_before", "uint32", "PSNs before it that did not pass here", "packets"),
 )  # fmt: skip
 
+#: Columns of `PACKETS` that are made of a decoded one of another name.
+MADE_FROM = {"file": "frame_key", "frame": "frame_key", "operation": "opcode"}
 #: Columns of `PACKETS` that are judged over whole packets, between decoding and tracking.
 JUDGED = ("icrc_status", "standing")
 #: Columns of `PACKETS` that the tracker fills in.

@@ -225,3 +225,16 @@ def test_columns_of_the_tracker_choose_nothing_to_analyse(paths):
 
 def test_numpy_integers(paths):
     assert len(rd.read_packets(paths(LOSS), ["psn"], qps=np.array([48]), count=np.int64(5))) == 5
+
+
+def test_a_count_with_stages_that_hold_rows_back(frames, tmp_path):
+    """What the stages behind the merge hold when the count is reached comes out all the same."""
+    made = [frames.v2(4, b"data", psn=number, ip={"ip_id": number & 0xFFFF}) for number in range(40_000)]
+    path = tmp_path / "many.pcap"
+    path.write_bytes(frames.pcap(made))
+    choice = {"filter": "psn % 1000 == 0", "count": 35}
+    for columns in (["frame"], ["frame", "standing"], ["frame", "verdict"]):
+        assert len(rd.read_packets(path, columns, **choice)) == 35
+    result = rd.analyze(path, **choice)
+    assert result.streams["packets"].sum() == len(result.packets()) == len(result.messages) == 35
+    assert result.timeline()["packets"].sum() == 35

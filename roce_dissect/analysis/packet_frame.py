@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from roce_dissect.columns import FILE_SHIFT, FRAME_MASK, PACKETS, TRACKED, Column
+from roce_dissect.columns import FILE_SHIFT, FRAME_MASK, MADE_FROM, PACKETS, TRACKED, Column
 from roce_dissect.spec.opcodes import operation_name
 from roce_dissect.terms import names
 
-__all__ = ["kernel_columns", "packet_frame", "text_index"]
-
-#: Columns that no kernel field fills, with what they are made from.
-_DERIVED = {"file": "frame_key", "frame": "frame_key", "operation": "opcode"}
+__all__ = ["kernel_columns", "packet_frame", "packet_rows", "text_index"]
 
 
 def kernel_columns(wanted: Sequence[Column]) -> tuple[str, ...]:
     """Columns that the decoder must deliver so that `packet_frame` can build the wanted ones."""
     needed = ["frame_key", "present"]
-    needed += [_DERIVED.get(column.name, column.name) for column in wanted if column.name not in TRACKED]
+    needed += [MADE_FROM.get(column.name, column.name) for column in wanted if column.name not in TRACKED]
     return tuple(dict.fromkeys(needed))
 
 
@@ -64,6 +62,14 @@ def packet_frame(
     return pd.DataFrame(series, index=pd.RangeIndex(first_index, first_index + len(present)))
 
 
+def packet_rows(packets: pd.DataFrame) -> Iterator[dict[str, Any]]:
+    """Packets as plain Python values; None where one is missing."""
+    names = list(packets.columns)
+    lists = [packets[name].astype(object).where(packets[name].notna(), None).tolist() for name in names]
+    for values in zip(*lists, strict=True):
+        yield dict(zip(names, values, strict=True))
+
+
 def _values(
     column: Column,
     columns: Mapping[str, np.ndarray],
@@ -71,7 +77,7 @@ def _values(
     present: np.ndarray,
     addresses: pd.Index,
 ) -> object:
-    values = columns[_DERIVED.get(column.name, column.name)][rows]
+    values = columns[MADE_FROM.get(column.name, column.name)][rows]
     absent = _absent(column, present)
     if column.name == "file":
         values = values >> FILE_SHIFT

@@ -158,6 +158,10 @@ class PacketSession:
         """Time of the capture's first frame, RoCE or not."""
         return min((one.first_time_ns for one in self.files if one.first_time_ns is not None), default=None)
 
+    def stop(self) -> None:
+        """Read no further; the DataFrames end with what was read."""
+        self._blocks.stop()
+
     def __iter__(self) -> Iterator[pd.DataFrame]:
         options = with_ends(self._inputs, self._options, self._progress)
         if options is not self._options:
@@ -192,7 +196,7 @@ class PacketSession:
                 frame = frame.assign(**_dissection_columns(columns, rows, block.data))
             first += len(frame)
             yield frame
-            if chooser.full:
+            if self._chooses and chooser.full:  # else `Blocks` counts, and hands out what its stages still hold
                 return
 
     def _address_index(self) -> pd.Index:

@@ -1,7 +1,7 @@
 """Where tshark is known to err: differences of these kinds say nothing about our decoding.
 
-Each was looked into by hand once; `trap_of_value` and `trap_of_frame` recognise it by the packet's own headers, never
-by the value that differs.
+Each was looked into by hand once; `trap_of_value`, `trap_of_frame` and `trap_of_row` recognise it by the packet's own
+headers, never by the value that differs.
 """
 
 from __future__ import annotations
@@ -10,7 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from roce_dissect.analysis.wireshark import FIELDS, Row, Value, is_tunnelled, layers_of
+from roce_dissect.columns import PACKETS
+from roce_dissect.spec.headers import BTH_SIZE, EXTENDED_SIZE, ICRC_SIZE
 from roce_dissect.spec.net import PORT_ROCE_V2
+from roce_dissect.spec.opcodes import Opcode, Transport
 
 __all__ = ["NEEDED", "TRAPS", "Trap", "trap_of_frame", "trap_of_row", "trap_of_value"]
 
@@ -26,7 +29,7 @@ class Trap:
     sentence : str
         Why tshark cannot be asked.
     seen_with : tuple of str
-        Versions of Wireshark with which it was met.
+        Versions of Wireshark that do it: 4.0.17 was run, of 4.4.5 a published list of known errors says so.
     """
 
     code: str
@@ -38,8 +41,8 @@ def _table(*traps: Trap) -> dict[str, Trap]:
     return {trap.code: trap for trap in traps}
 
 
-_BOTH = ("4.0.17", "4.4.5")
 _HERE = ("4.0.17",)
+_BOTH = (*_HERE, "4.4.5")
 
 TRAPS = _table(
     Trap(
@@ -112,19 +115,17 @@ NEEDED = (
     "payload_len", "payload_offset",
 )  # fmt: skip
 
+_ALL_EXTENDED = sum(EXTENDED_SIZE)  # each key is one bit
 _INFINIBAND = frozenset(name for name, fields in FIELDS.items() if fields[0].startswith("infiniband."))
-_EXTENDED = frozenset({
-    "va", "r_key", "dma_len", "syndrome", "msn", "imm_data", "inv_r_key", "q_key", "src_qp", "swap_add_data",
-    "compare_data", "orig_data", "ee_context",
-})  # fmt: skip
+_EXTENDED = frozenset(name for name in FIELDS if (PACKETS[name].needs | PACKETS[name].any_of) & _ALL_EXTENDED)
 _BEHIND_BTH = _EXTENDED | {"icrc"}
 _LAST_TIME = (1 << 63) - 1
 _OF_THE_RECORD = frozenset({"time_ns", "wire_len", "cap_len"})
 #: Opcodes that tshark 4.0 names, without those of RD.
 _NAMED = frozenset({*range(0x15), 0x16, 0x17, *range(0x20, 0x2C), 0x64, 0x65})
-_FLUSH, _ATOMIC_WRITE = 0x1C, 0x1D
-_SMALLEST_UDP = 8 + 12 + 4  # UDP header, BTH, ICRC
-_ICRC_BYTES = 4
+_FLUSHES = (Opcode["RC_FLUSH"], Opcode["RC_ATOMIC_WRITE"])
+_UDP_HEADER = 8
+_SMALLEST_UDP = _UDP_HEADER + BTH_SIZE + ICRC_SIZE
 
 
 def trap_of_value(name: str, ours: Mapping[str, Value], row: Row) -> str | None:
@@ -171,11 +172,11 @@ def _of_transport(name: str, ours: Mapping[str, Value], row: Row) -> str | None:
     udp_length = int(udp_lengths.rpartition("|")[2]) if udp_lengths else 1 << 16
     if ours["opcode"] is None:
         return "short_datagram" if ours["status"] == "malformed" and udp_length < _SMALLEST_UDP else None
-    if 0x40 <= opcode <= 0x5F and name in _BEHIND_BTH:
+    if opcode & 0xE0 == Transport.RD and name in _BEHIND_BTH:
         return "dc_opcodes"
-    if opcode in (_FLUSH, _ATOMIC_WRITE) and name in _BEHIND_BTH:
+    if opcode in _FLUSHES and name in _BEHIND_BTH:
         return "flush"
-    if 0xA0 <= opcode <= 0xBF and name in _EXTENDED:
+    if opcode & 0xE0 == Transport.XRC and name in _EXTENDED:
         return "xrc"
     if name == "icrc" and opcode not in _NAMED:
         return "unknown_opcode"
@@ -193,7 +194,7 @@ def _of_icrc(ours: Mapping[str, Value], row: Row) -> str | None:
         return "management"
     parts = [ours[part] for part in ("payload_offset", "payload_len", "pad_count", "wire_len")]
     offset, payload, pad, wire = (part if isinstance(part, int) else 0 for part in parts)
-    return "short_frame" if offset + payload + pad + _ICRC_BYTES > wire else None
+    return "short_frame" if offset + payload + pad + ICRC_SIZE > wire else None
 
 
 def _more_fragments(row: Row) -> bool:

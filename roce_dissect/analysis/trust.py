@@ -177,9 +177,9 @@ def _backwards(capture: dict[str, Any]) -> str:
 def _of_mending(capture: dict[str, Any]) -> Iterator[_Reason]:
     """What was put right: for information, since the tables heed it."""
     doubled, ways = capture["doubled_packets"], capture["copies_differ_in"]
-    differ = "in " + ", ".join(_WAYS[way] for way in ways) if ways else "in time only: captures of two hosts merged?"
+    differ = "in " + ", ".join(_WAYS[way] for way in ways) if ways else "in time, if at all: merged captures?"
     text = (
-        f"each packet is here {count(capture['copies_of_each'])} times (they differ {differ}): of "
+        f"nearly each packet is here {count(capture['copies_of_each'])} times (the copies differ {differ}): of "
         f"{plural(doubled, 'packet')} an earlier sighting counts"
     )
     yield _Reason("doubled_packets", doubled, text, _GOOD)
@@ -218,6 +218,8 @@ def _of_choice(capture: dict[str, Any]) -> Iterator[_Reason]:
 
 def _of_icrcs(capture: dict[str, Any]) -> Iterator[_Reason]:
     """What ICRCs say, and of how many packets they say nothing: for information, since the tables heed them."""
+    if capture["foreign_packets"] == capture["roce_packets"]:
+        return  # nothing is judged
     icrc = capture["icrc"]
     damaged = capture["damaged_packets"]
     text = f"{plural(damaged, 'packet')} with a wrong ICRC: receivers drop them, and so do these tables"
@@ -226,7 +228,7 @@ def _of_icrcs(capture: dict[str, Any]) -> Iterator[_Reason]:
     text = f"{plural(odd, 'FLUSH', 'FLUSHes')} with the wrong ICRC of Linux rxe 6.12, which such hosts take for right"
     yield _Reason("odd_flushes", odd, text, _GOOD)
     unexplained = icrc["bad"] - damaged - odd
-    text = f"{plural(unexplained, 'packet')} with a wrong ICRC of hosts that sent no right one: no RoCE, or none made"
+    text = f"{plural(unexplained, 'packet')} with a wrong ICRC, and none right from there before: no RoCE, or none made"
     yield _Reason("wrong_icrcs", unexplained, text, _GOOD)
     text = f"{plural(icrc['placeholder'], 'packet')} with 0 or the same number in the place of every ICRC"
     yield _Reason("placeholder_icrcs", icrc["placeholder"], text, _GOOD)

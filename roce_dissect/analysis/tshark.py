@@ -23,10 +23,11 @@ from roce_dissect.analysis.wireshark import CONTROL_FIELDS, IDENTIFYING_FIELDS, 
 from roce_dissect.errors import WiresharkError
 from roce_dissect.spec.net import PORT_ROCE_V2
 
-__all__ = ["OLDEST", "Rows", "Tshark", "find_tshark"]
+__all__ = ["MISSING", "OLDEST", "Rows", "Tshark", "find_tshark"]
 
 #: The first version that takes a configuration folder from the environment.
 OLDEST = (3, 0)
+#: What is said where there is none.
 MISSING = (
     "tshark is not installed: apt install tshark (Debian, Ubuntu), dnf install wireshark-cli (Fedora, RHEL), "
     "or www.wireshark.org"
@@ -129,13 +130,24 @@ def find_tshark() -> Tshark:
     return Tshark(path, version, fields, "zstandard" in about.lower())
 
 
+#: How long tshark may take to tell its version or its fields; loading its plugins takes a second or two.
+_PATIENCE_S = 60
+
+
 def _told(path: str, *arguments: str) -> str:
     """What tshark prints about itself."""
     with _configuration() as environment:
         try:
             done = subprocess.run(
-                [path, *arguments], capture_output=True, stdin=subprocess.DEVNULL, env=environment, check=False
+                [path, *arguments],
+                capture_output=True,
+                stdin=subprocess.DEVNULL,
+                env=environment,
+                check=False,
+                timeout=_PATIENCE_S,
             )
+        except subprocess.TimeoutExpired as error:
+            raise WiresharkError(f"tshark {' '.join(arguments)} took more than {_PATIENCE_S} s") from error
         except OSError as error:
             raise WiresharkError(f"{path} cannot be run: {error.strerror or error}") from error
     if done.returncode != 0:

@@ -9,13 +9,12 @@ from collections.abc import Iterator
 from roce_dissect.capture.reader import NO_PACKET, open_capture
 from roce_dissect.capture.source import open_source
 from roce_dissect.errors import CaptureError
-from roce_dissect.spec.net import LINKTYPE_ERF, LINKTYPE_ETHERNET, LINKTYPE_INFINIBAND
+from roce_dissect.spec.net import ERF_INFINIBAND, LINKTYPE_ERF, LINKTYPE_ETHERNET, LINKTYPE_INFINIBAND
 
 __all__ = ["feed_for", "infiniband_as_erf"]
 
 _LOOKED_AT = 10_000
 _PIECE_BYTES = 1 << 18
-_ERF_INFINIBAND = 21
 _ERF_VARYING_LENGTH = 4
 _NANOSECONDS = 9
 
@@ -89,7 +88,7 @@ def _erf_header(time_ns: int, captured: int, wire: int) -> bytes:
     fraction = -(-(rest << 32) // 10**9)  # rounded up, so that it comes back as the same nanosecond
     head = struct.pack("<II", fraction & 0xFFFFFFFF, seconds & 0xFFFFFFFF)
     sizes = (min(16 + captured, 0xFFFF), 0, min(wire, 0xFFFF))
-    return head + struct.pack(">BBHHH", _ERF_INFINIBAND, _ERF_VARYING_LENGTH, *sizes)
+    return head + struct.pack(">BBHHH", ERF_INFINIBAND, _ERF_VARYING_LENGTH, *sizes)
 
 
 def _interface(link_type: int) -> bytes:

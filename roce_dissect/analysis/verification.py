@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from roce_dissect.analysis.packet_frame import packet_rows
 from roce_dissect.analysis.packet_sources import PacketSession
 from roce_dissect.analysis.traps import NEEDED, TRAPS, trap_of_frame, trap_of_row, trap_of_value
 from roce_dissect.analysis.tshark import Tshark
@@ -14,7 +15,7 @@ from roce_dissect.analysis.tshark_feed import feed_for
 from roce_dissect.analysis.wireshark import FIELDS, Row, Value, comparable, layers_of, values_of
 from roce_dissect.columns import PACKETS
 from roce_dissect.decode.options import DEFAULT_OPTIONS, ReadOptions
-from roce_dissect.errors import CaptureError
+from roce_dissect.errors import CaptureError, WiresharkError
 
 __all__ = ["Difference", "FieldTally", "FileResult", "TrapTally", "Verification"]
 
@@ -86,7 +87,8 @@ class _Reading:
 class Verification:
     """Comparing captures with what tshark makes of them; to be fed file by file.
 
-    Memory does not grow with the captures on our side; tshark keeps some hundred bytes of each frame and conversation.
+    Memory does not grow with the captures on our side; tshark keeps some 80 bytes of every frame, and more
+    of every connection.
 
     Parameters
     ----------
@@ -210,11 +212,11 @@ class Verification:
         reading = _Reading(result, session)
         chosen = self._options.selection is not None
         with self.tshark.rows(result.path, ports=self._options.ports, feed=feed, poll_s=self._poll_s) as rows:
-            packets = _packets(session)
+            packets = (packet for block in session for packet in packet_rows(block))
             ours = next(packets, None)
             for number, row in enumerate(rows, 1):
                 if row is not None:
-                    frame = int(row["frame.number"])
+                    frame = _number(row)
                     while ours is not None and _frame(ours) < frame:
                         self._only_ours(result, ours)
                         ours = next(packets, None)
@@ -291,13 +293,11 @@ class Verification:
             self.differences.append(Difference(result.index, frame, name, ours, theirs))
 
 
-def _packets(session: PacketSession) -> Iterator[dict[str, Value]]:
-    """Our packets, one by one, as plain values; None is absent."""
-    for block in session:
-        names = list(block.columns)
-        columns = [block[name].astype(object).where(block[name].notna(), None).tolist() for name in names]
-        for values in zip(*columns, strict=True):
-            yield dict(zip(names, values, strict=True))
+def _number(row: Row) -> int:
+    try:
+        return int(row["frame.number"])
+    except ValueError as error:
+        raise WiresharkError("what tshark prints is no table of fields") from error
 
 
 def _frame(ours: Mapping[str, Value]) -> int:

@@ -21,6 +21,7 @@ __all__ = [
     "comparable",
     "is_tunnelled",
     "layers_of",
+    "understood",
     "values_of",
 ]
 
@@ -137,7 +138,7 @@ def _value(name: str, field: str, place: int, row: Row) -> Value:
             text = _nth(row, field, place)
         elif place > 0:
             return None
-        return _understood(name, field, text) if text else None
+        return understood(name, field, text) if text else None
     except (ValueError, OverflowError):
         return text
 
@@ -217,8 +218,23 @@ def _flag(row: Row, field: str, number: int) -> bool:
     return _nth(row, field, number) in ("1", "True")
 
 
-def _understood(name: str, field: str, text: str) -> int | str:
-    """A printed value in our terms."""
+def understood(name: str, field: str, text: str) -> int | str:
+    """A printed value in our terms.
+
+    Parameters
+    ----------
+    name : str
+        The column.
+    field : str
+        Wireshark's field, one of `FIELDS` of the column.
+    text : str
+        What tshark printed: one value.
+
+    Raises
+    ------
+    ValueError, OverflowError
+        It cannot be understood.
+    """
     if name in _ADDRESSES:
         return f"LID {int(text, 0)}" if field in ("infiniband.lrh.slid", "infiniband.lrh.dlid") else _address(text)
     if name in _COLON_BYTES:

@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 
 import click
 
-__all__ = ["NO_BREAK", "aligned", "output_width", "paragraphs", "table_lines", "with_filter", "written"]
+__all__ = ["NO_BREAK", "aligned", "folded", "output_width", "paragraphs", "table_lines", "with_filter", "written"]
 
 #: A blank at which no line is folded.
 NO_BREAK = "\u00a0"
@@ -43,13 +43,13 @@ def paragraphs(heading: Sequence[str], rows: Sequence[Sequence[str]], lead: int,
     """For narrow terminals: the first `lead` cells of a row, and below them the others with their names."""
     lines: list[str] = []
     for row in rows:
-        lines += _folded("  ".join(cell for cell in row[:lead] if cell), width, "", _INDENT)
+        lines += folded("  ".join(cell for cell in row[:lead] if cell), width, "", _INDENT)
         others = [
             f"{name} {cell}" if name else cell
             for name, cell in zip(heading[lead:], row[lead:], strict=True)
             if cell not in ("", "-")
         ]
-        lines += _folded(", ".join(others), width, _INDENT, _INDENT)
+        lines += folded(", ".join(others), width, _INDENT, _INDENT)
     return lines
 
 
@@ -73,7 +73,19 @@ def table_lines(
     return paragraphs(names, cells, lead, width)
 
 
-def _folded(text: str, width: int, first: str, rest: str) -> list[str]:
+def folded(text: str, width: int | None, first: str, rest: str) -> list[str]:
+    """Text as lines, the first and the others with an indent of their own.
+
+    Parameters
+    ----------
+    text : str
+    width : int or None
+        Columns of the terminal; None: no limit.
+    first, rest : str
+        The indents.
+    """
+    if width is None:
+        return [first + text]
     return textwrap.wrap(
         text,
         max(width, 20),
@@ -107,5 +119,5 @@ def with_filter(line: str, narrow: str, text: str, width: int | None) -> list[st
     whole = f"{line}  [{text}]" if text else line
     if width is None or len(whole) <= width:
         return [whole]
-    folded = [part.replace(NO_BREAK, " ") for part in _folded(narrow.strip(), width, "", _INDENT)]
-    return [*folded, f"{_INDENT}[{text}]"] if text else folded
+    lines = [part.replace(NO_BREAK, " ") for part in folded(narrow.strip(), width, "", _INDENT)]
+    return [*lines, f"{_INDENT}[{text}]"] if text else lines

@@ -121,13 +121,19 @@ class Interrupt:
         self.wanted = True
 
     def through(self, steps: Iterable[Any]) -> Iterator[Any]:
-        """Hand on steps after each of which the tables are whole, until Ctrl-C is pressed."""
+        """Hand on steps after each of which the tables are whole, until Ctrl-C is pressed.
+
+        Steps with a method ``stop`` are told so, and come to their own end: what was read is still handed out.
+        """
+        stop = getattr(steps, "stop", None)
         for step in steps:
             self._started = True
             self._waits = 0
             yield step
             if self.wanted:
-                return
+                if stop is None:
+                    return
+                stop()
 
     def step(self) -> bool:
         """To be called after a step, where the tables are whole: returns whether to end."""

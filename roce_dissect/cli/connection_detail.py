@@ -13,6 +13,7 @@ from roce_dissect.cli.connection_rows import connection_faults, end_text
 from roce_dissect.cli.event_table import records
 from roce_dissect.cli.event_words import CM_STEPS, trigger_words
 from roce_dissect.cli.places import frame_in_words, frames_in_words
+from roce_dissect.spec.cm import TIMEOUT_UNIT_NS
 from roce_dissect.units import clock, count, duration, size
 
 if TYPE_CHECKING:
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
 
 __all__ = ["detail_lines"]
 
-#: Unit of the local ACK timeout, in ns: 4.096 us x 2^t (IBTA 9.7.6.1.3).
-_TIMEOUT_UNIT_NS = 4096
 _MOST_STEPS = 8
 
 _ENDS = {
@@ -210,7 +209,7 @@ def _timeout(exponent: int | None) -> str:
         return ""
     if exponent == 0:
         return "none (t = 0)"
-    return f"{duration(_TIMEOUT_UNIT_NS << exponent)} (t = {exponent})"
+    return f"{duration(TIMEOUT_UNIT_NS << exponent)} (t = {exponent})"
 
 
 def _estimate(way: dict[str, Any]) -> str:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from roce_dissect.analysis.filters import connection_filter
 from roce_dissect.cli.aligned import table_lines
+from roce_dissect.cli.choice import nothing_fits
 from roce_dissect.cli.connection_rows import WEAK_PAIRING, connection_faults, end_text
 from roce_dissect.cli.event_table import records
 from roce_dissect.cli.event_words import trigger_words
@@ -54,7 +55,7 @@ def list_lines(result: Analysis, table: pd.DataFrame, width: int | None) -> list
         Columns of the terminal; None: no limit.
     """
     if len(result.connections) == 0:
-        return ["no connection in this capture" if result.capture["selection"] is None else "no connection was chosen"]
+        return [nothing_fits("connection", result.capture)]
     faults = connection_faults(result)
     counts = episode_counts(result)
     several = len(result.capture["files"]) > 1

@@ -6,8 +6,9 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from roce_dissect.analysis.packet_frame import packet_rows
 from roce_dissect.cli.tree_lines import hex_dump, tree_lines
-from roce_dissect.dissect.frame import dissect, packet_rows
+from roce_dissect.dissect.frame import dissect
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -64,6 +64,8 @@ class EventWords:
     def __init__(self, result: Analysis) -> None:
         self.several = len(result.capture["files"]) > 1
         self._ways = _ways(result)
+        damaged = result.events[result.events["kind"] == "damaged"]
+        self._damaged = set(zip(damaged["stream"].tolist(), damaged["psn"].tolist(), strict=True))
 
     def way(self, event: dict[str, Any]) -> str:
         """``"a>b"`` or ``"b>a"``; empty where the event has no stream on a connection."""
@@ -148,6 +150,8 @@ class EventWords:
     def gap(self, event: dict[str, Any], _: int) -> str:
         """A gap in the sequence."""
         missing, responses = event["count"], event["value"] == 1
+        if missing == 1 and (event["stream"], event["psn"]) in self._damaged:
+            return f"gap before it: PSN {event['psn']} came damaged"
         if missing == 1:
             return f"gap before it: {'READ response ' if responses else ''}PSN {event['psn']} had not passed here"
         what = "READ responses" if responses else "packets"

@@ -75,14 +75,19 @@ def command(
     with Interrupt() as interrupt:
         result = read_captures(files, interrupt, options=options)
     if holds_something(result) and known_connection(result, connection):
+        from roce_dissect.cli.choice import nothing_fits
         from roce_dissect.cli.event_table import events_with_episodes
 
         chosen = _chosen(events_with_episodes(result), connection, kinds, triggers)
         shown = chosen if most is None else chosen.iloc[:most]
         for text in _text(result, shown, filters) if form == "text" else _other(shown, form):
             sys.stdout.write(text)
-        if form == "text":
-            sys.stdout.write(_closing(len(shown), len(chosen)))
+        if form == "text" and len(chosen) == 0:
+            own: list[tuple[str, object]] = [("--connection", connection)] if connection is not None else []
+            own += [("--kind", kind) for kind in kinds] + [("--trigger", trigger) for trigger in triggers]
+            sys.stdout.write(nothing_fits("event", result.capture, own) + "\n")
+        elif form == "text" and len(chosen) > len(shown):
+            sys.stdout.write(f"{len(chosen) - len(shown):,} more\n")
     return end_status(result)
 
 
@@ -132,9 +137,3 @@ def _filter(words: Any, event: dict[str, Any], lengths: list[int]) -> str:
 
     spans = [span for place in words.places(event) for span in spans_of(place, lengths)]
     return frames_filter((first, last) for file, first, last in spans if file == event["file"])
-
-
-def _closing(shown: int, number: int) -> str:
-    if number == 0:
-        return "no such event\n"
-    return f"{number - shown:,} more\n" if number > shown else ""

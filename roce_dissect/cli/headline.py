@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from roce_dissect.analysis.trust import chosen_packets, is_doubled
+from roce_dissect.cli.choice import packet_choice
 from roce_dissect.cli.connection_rows import TROUBLE
 from roce_dissect.cli.event_words import CM_STEPS
 from roce_dissect.cli.safe import safe
-from roce_dissect.decode.selection import options_text
 from roce_dissect.terms import EndedBy, Trigger
 from roce_dissect.units import clock, count, duration, plural
 
@@ -134,7 +134,9 @@ def headline(result: Analysis, sums: Totals) -> str:
     if capture["roce_packets"] == 0:
         return _no_roce(capture)
     if chosen_packets(capture) == 0:
-        return f"No packet chosen: none of {plural(capture['roce_packets'], 'RoCE packet')} fits {_choice(capture)}."
+        return (
+            f"No packet chosen: none of {plural(capture['roce_packets'], 'RoCE packet')} fits {packet_choice(capture)}."
+        )
     if _all_foreign(capture):
         frames = f"{plural(chosen_packets(capture), 'frame')} on its UDP port (4791) or Ethertype"
         if capture["sliced_packets"]:
@@ -182,12 +184,6 @@ def _all_foreign(capture: dict[str, Any]) -> bool:
     return bool(capture["foreign_packets"] == chosen_packets(capture) > 0)
 
 
-def _choice(capture: dict[str, Any]) -> str:
-    """What chose packets, as options of the command line."""
-    chosen = capture["selection"]
-    return safe(options_text(chosen["filter"], chosen["hosts"], chosen["qps"], chosen["time"]))
-
-
 def _own_gaps(capture: dict[str, Any]) -> str:
     """A warning where an expression may have torn holes into connections; hosts, QPs and times leave them whole."""
     chosen = capture["selection"]
@@ -203,7 +199,7 @@ def _chosen(capture: dict[str, Any]) -> Iterator[tuple[str, str]]:
         return
     number, of_all = selection["chosen_packets"], plural(capture["roce_packets"], "RoCE packet")
     rest = "; reading stopped behind them" if selection["limited"] else ""
-    options = _choice(capture)
+    options = packet_choice(capture)
     if selection["count"] is not None and number >= selection["count"]:
         which = f"the first {plural(number, 'packet')}"
         yield "chosen", f"{options}: {which}{rest}" if options else f"{which}{rest}"

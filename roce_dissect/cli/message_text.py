@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from roce_dissect.analysis.filters import frames_filter
 from roce_dissect.cli.aligned import NO_BREAK, output_width, table_lines, with_filter, written
+from roce_dissect.cli.choice import nothing_fits
 from roce_dissect.cli.event_table import records
 from roce_dissect.cli.latency_rows import LATENCY_FIGURES, LATENCY_MEANING, latency_rows
 from roce_dissect.cli.places import frame_in_words, frames_in_words, spans_of
@@ -31,7 +32,12 @@ _LATENCY_ROWS = 40
 
 
 def print_messages(
-    result: Analysis, pieces: Iterator[pd.DataFrame], found: dict[str, int], most: int, filters: bool
+    result: Analysis,
+    pieces: Iterator[pd.DataFrame],
+    found: dict[str, int],
+    most: int,
+    filters: bool,
+    own: Sequence[tuple[str, object]] = (),
 ) -> None:
     """Print at most so many lines, and the closing ones, on standard output.
 
@@ -45,6 +51,8 @@ def print_messages(
     most : int
     filters : bool
         A display filter at the end of each line, instead of one at the end.
+    own : sequence of (str, object)
+        Options of the command's own that chose messages, to be told where none fits.
     """
     width = output_width()
     shown: list[dict[str, Any]] = []
@@ -53,7 +61,7 @@ def print_messages(
         sys.stdout.write(written(message_lines(result, rows, filters, width)))
         sys.stdout.flush()
         shown += rows
-    lines = [_sum(found, len(shown))]
+    lines = [_sum(found, len(shown)) if any(found.values()) else nothing_fits("message", result.capture, own)]
     if shown and not filters:
         lines += _common_filters(result, shown)
     if len(result.latency):
@@ -133,8 +141,6 @@ def _ways(result: Analysis) -> dict[int, str]:
 def _sum(found: dict[str, int], shown: int) -> str:
     """``103 messages: 97 complete, 1 refused, 5 flushed; 63 more``."""
     number = sum(found.values())
-    if not number:
-        return "no message"
     listed = ", ".join(f"{count(found[status])} {status.replace('_', ' ')}" for status in found)
     more = f"; {count(number - shown)} more than are shown" if number > shown else ""
     return f"{plural(number, 'message')}: {listed}{more}"

@@ -38,7 +38,14 @@ class _Selection:
 
     verbs: tuple[str, ...]
     statuses: tuple[str, ...]
+    connection: int | None = None
     found: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def options(self) -> list[tuple[str, object]]:
+        """As options of the command line."""
+        one: list[tuple[str, object]] = [] if self.connection is None else [("--connection", self.connection)]
+        return [*one, *(("--verb", verb) for verb in self.verbs), *(("--status", status) for status in self.statuses)]
 
     def of(self, pieces: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
         """The wanted rows of each piece, counted."""
@@ -101,7 +108,7 @@ def command(
         status = end_status(result)
         if not holds_something(result) or not known_connection(result, connection):
             return status
-        selection = _Selection(verbs, statuses)
+        selection = _Selection(verbs, statuses, connection)
         pieces: Iterator[pd.DataFrame] = iter(())
         if not interrupt.wanted or readable_once(files):  # else reading them would begin anew
             pieces = selection.of(_until_wanted(result, connection, interrupt))
@@ -133,7 +140,7 @@ def _print(
         from roce_dissect.cli.message_text import print_messages
 
         shown = slowest or most or _TEXT_LINES
-        print_messages(result, pieces, selection.found, shown, filters)
+        print_messages(result, pieces, selection.found, shown, filters, selection.options)
         return
     from roce_dissect.cli.table_lines import csv_lines, heading_line, json_lines
     from roce_dissect.columns import MESSAGES

@@ -37,9 +37,11 @@ _PORT = click.option(
 _NO_ICRC = click.option("--no-icrc", is_flag=True, help="Do not verify the ICRC of whole packets.")
 _FILTER = click.option(
     "--filter",
-    "expression",
+    "expressions",
+    multiple=True,
     metavar="EXPRESSION",
-    help="Only packets that it holds for, such as 'dscp == 26 and psn % 2 == 0': columns of packets, docs/filters.md.",
+    help="Only packets that it holds for, such as 'dscp == 26 and psn % 2 == 0': columns of packets, docs/filters.md. "
+    "All of several must hold.",
 )
 _TIME = click.option(
     "--time",
@@ -53,7 +55,7 @@ _HOST = click.option(
     "hosts",
     multiple=True,
     metavar="ADDRESS[/PREFIX]",
-    help="Only packets from or to this host or network; once for each.",
+    help="Only packets from or to this host or network; once for each. 'LID 5': of native InfiniBand.",
 )
 _QP = click.option(
     "--qp",
@@ -92,7 +94,7 @@ def reading_options(command: Callable[..., int] | None = None, *, counts_rows: b
     def with_options(
         *args: Any,
         files: Sequence[str],
-        expression: str | None,
+        expressions: tuple[str, ...],
         time_range: str | None,
         hosts: tuple[str, ...],
         qps: tuple[int, ...],
@@ -103,7 +105,8 @@ def reading_options(command: Callable[..., int] | None = None, *, counts_rows: b
     ) -> int:
         from roce_dissect.decode.selection import Selection
 
-        selection = Selection(expression, hosts, qps, time_range, most_packets)
+        expression = " and ".join(f"({one})" for one in expressions) if len(expressions) > 1 else "".join(expressions)
+        selection = Selection(expression if expressions else None, hosts, qps, time_range, most_packets)
         if qps and readable_once(files):
             complain("--qp: a pipe is read only once: packets from the QP that do not name it are left out")
         options = ReadOptions(ports, not no_icrc, selection if selection else None)

@@ -18,8 +18,8 @@ __all__ = ["TEXT_COLUMNS", "text_lines"]
 
 #: Columns that `text_lines` needs.
 TEXT_COLUMNS = (
-    "frame", "time_ns", "src", "dst", "operation", "dest_qp", "psn", "wire_len", "syndrome", "status", "verdict",
-    "accepted", "missing_before",
+    "frame", "time_ns", "src", "dst", "operation", "dest_qp", "psn", "wire_len", "syndrome", "status", "standing",
+    "verdict", "accepted", "missing_before",
 )  # fmt: skip
 
 #: What the responder made of a request is worth a word unless it just took it.
@@ -80,8 +80,10 @@ def _hexadecimal(values: pd.Series) -> pa.Array:
 
 
 def _remarks(packets: pd.DataFrame) -> pa.Array:
-    """Syndrome in words, verdict where not ``new``, what the responder made of it where not ``accepted``, status."""
+    """Syndrome in words, status where not ``ok``, standing where not ``full``, verdict where not ``new``, what the
+    responder made of it where not ``accepted``."""
     status = _unless(packets["status"], ("ok",))
+    standing = _unless(packets["standing"], ("full",))
     verdict = _unless(packets["verdict"], ("none", "new"))
     missing = packets["missing_before"].to_numpy(np.int64)
     gap = pc.if_else(
@@ -91,7 +93,7 @@ def _remarks(packets: pd.DataFrame) -> pa.Array:
     )
     verdict = pc.binary_join_element_wise(verdict, gap, "")
     accepted = pc.replace_substring(_unless(packets["accepted"], _TAKEN), "_", " ")
-    parts = [_syndromes(packets["syndrome"]), status, verdict, accepted]
+    parts = [_syndromes(packets["syndrome"]), status, standing, verdict, accepted]
     led = [pc.if_else(pc.equal(part, ""), _text(""), pc.binary_join_element_wise(", ", part, "")) for part in parts]
     return pc.utf8_slice_codeunits(pc.binary_join_element_wise(*led, ""), 2)
 

@@ -34,12 +34,12 @@ __all__ = ["command"]
     help="Only these frames, by Wireshark's numbers: 5,86-90,1000- say.",
 )
 @click.option("-V", "--dissect", "full", is_flag=True, help="Print each frame in full, as a tree: text or jsonl.")
-@click.option("--hex", "dump", is_flag=True, help="With -V: the bytes of each frame, too.")
+@click.option("--hex", "dump", is_flag=True, help="As -V, and the bytes of each frame.")
 @click.option(
     "--tshark",
     "beside",
     is_flag=True,
-    help="With -V and --frame or --packets: what Wireshark says of the same frames (needs pyshark and tshark).",
+    help="As -V, with --frame or --packets: and what Wireshark says of the same frames (needs pyshark and tshark).",
 )
 @reading_options
 def command(
@@ -114,10 +114,9 @@ def command(
             interrupt.wanted = True
     status = report_files(asdict(one) for one in session.files)
     choice = "" if options.selection is None else str(options.selection)
-    if printed == 0 and chosen is None and choice and status == FINE and not interrupt.wanted:
-        complain(f"no packet fits {choice}")
-    if chosen is not None and printed == 0 and status == FINE and not interrupt.wanted:
-        complain("there is no RoCE packet among these frames")
+    if printed == 0 and (choice or chosen is not None) and status == FINE and not interrupt.wanted:
+        among = "" if chosen is None else " among these frames"
+        complain(f"no packet{among} fits {choice}" if choice else f"there is no RoCE packet{among}")
     return INTERRUPTED if interrupt.wanted else status
 
 

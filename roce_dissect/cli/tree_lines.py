@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from roce_dissect.cli.safe import safe
 from roce_dissect.dissect.tree import Node
+from roce_dissect.dissect.words import printable
 
 __all__ = ["hex_dump", "tree_lines"]
 
@@ -27,8 +28,7 @@ def hex_dump(data: bytes) -> str:
     for at in range(0, len(data), _IN_A_LINE):
         part = data[at : at + _IN_A_LINE]
         halves = f"{part[:8].hex(' '):<23}  {part[8:].hex(' '):<23}"
-        text = "".join(chr(octet) if 0x20 <= octet < 0x7F else "." for octet in part)
-        lines.append(f"  {at:>6}  {halves}  {text}\n")
+        lines.append(f"  {at:>6}  {halves}  {printable(part)}\n")
     return "".join(lines)
 
 

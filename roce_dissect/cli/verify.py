@@ -54,6 +54,8 @@ def command(files: tuple[str, ...], form: str, most: int, options: ReadOptions) 
     """
     if readable_once(files):
         raise ArgumentError("verify and tshark both read the capture: give a file, not a pipe or standard input")
+    if options.selection is not None:
+        options.selection.demand_decoded()
     from roce_dissect.analysis.tshark import find_tshark
     from roce_dissect.cli.forms import warn_if_slow
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from roce_dissect.analysis.traps import TRAPS
-from roce_dissect.cli.aligned import aligned
+from roce_dissect.cli.aligned import aligned, folded
 from roce_dissect.cli.safe import safe
 from roce_dissect.units import count, plural
 
@@ -41,7 +41,7 @@ def verify_lines(result: Verification, width: int | None) -> list[str]:
         Columns of the terminal; None: no limit.
     """
     return [
-        *_folded(_verdict(result), width, "", _INDENT),
+        *folded(_verdict(result), width, "", _INDENT),
         *_fields(result, width),
         *_traps(result, width),
         *_differences(result),
@@ -92,10 +92,10 @@ def _fields(result: Verification, width: int | None) -> Iterator[str]:
         yield click.style(text, fg="yellow") if ordered[number - 1][0][0] else text
         yield from (indent + part for part in more)
     if ordered and unseen:
-        yield from _folded(f"no packet has: {', '.join(unseen)}", room, "", _INDENT)
+        yield from folded(f"not captured, or in no packet: {', '.join(unseen)}", room, "", _INDENT)
     if result.not_compared:
         lacking = ", ".join(f"{name} ({', '.join(fields)})" for name, fields in result.not_compared.items())
-        yield from _folded(f"not compared, this tshark lacks their fields: {lacking}", room, "", _INDENT)
+        yield from folded(f"not compared, this tshark lacks their fields: {lacking}", room, "", _INDENT)
 
 
 def _traps(result: Verification, width: int | None) -> Iterator[str]:
@@ -107,7 +107,7 @@ def _traps(result: Verification, width: int | None) -> Iterator[str]:
         figures = f"{plural(tally.packets, 'packet')} from {where} on, {plural(tally.values, 'value')}"
         if tally.packets == 1:
             figures = f"{where}, {plural(tally.values, 'value')}"
-        yield from _folded(f"{code}: {figures}. {TRAPS[code].sentence}", width, "", _INDENT)
+        yield from folded(f"{code}: {figures}. {TRAPS[code].sentence}", width, "", _INDENT)
 
 
 def _differences(result: Verification) -> Iterator[str]:
@@ -159,16 +159,3 @@ def shown(column: str, value: Value) -> str:
     if column in _HEXADECIMAL:
         return f"0x{value:0{_HEXADECIMAL[column]}x}"
     return str(value)
-
-
-def _folded(text: str, width: int | None, first: str, rest: str) -> list[str]:
-    if width is None:
-        return [first + text]
-    return textwrap.wrap(
-        text,
-        max(width, 20),
-        initial_indent=first,
-        subsequent_indent=rest,
-        break_on_hyphens=False,
-        break_long_words=False,
-    )

@@ -13,14 +13,13 @@ import shutil
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
-from ipaddress import IPv6Address, ip_address
 from typing import Any
 
 import click
 
+from roce_dissect.analysis.tshark import MISSING
+from roce_dissect.analysis.wireshark import FIELDS, understood
 from roce_dissect.cli.safe import safe
-from roce_dissect.columns import PACKETS
 from roce_dissect.dissect.tree import Node
 
 __all__ = ["TheirField", "Wireshark", "same"]
@@ -28,32 +27,15 @@ __all__ = ["TheirField", "Wireshark", "same"]
 _TIMEOUT_S = 120.0
 _PATIENCE_S = 2.0  # for tshark to end by itself
 _AT_ONCE = 200  # frames that one filter names
-#: Other display filter fields of columns that `roce_dissect.columns` has under one name.
-_ALSO = {
-    "src": ("ipv6.src", "infiniband.grh.sgid"),
-    "dst": ("ipv6.dst", "infiniband.grh.dgid"),
-    "outer_src": ("ipv6.src",),
-    "outer_dst": ("ipv6.dst",),
-    "dscp": ("ipv6.tclass.dscp",),
-    "ecn": ("ipv6.tclass.ecn",),
-    "ttl": ("ipv6.hlim", "infiniband.grh.hoplmt"),
-    "flow_label": ("infiniband.grh.flowlabel",),
-    "ip_len": ("ipv6.plen", "infiniband.grh.paylen"),
-    "vni": ("geneve.vni", "nvgre.vsid"),
-    "va": ("infiniband.atomiceth.va",),
-    "r_key": ("infiniband.atomiceth.r_key",),
-}
-
-
-#: Fields of ours that are numbers, and bytes to Wireshark.
-_BYTES = ("infiniband.immdt", "infiniband.ieth")
+#: The whole key of GRE: of NVGRE, the VNI column has only a part of it.
+_NOT_THE_VALUE = ("gre.key",)
 
 
 def _columns_by_field() -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
-    for name, column in PACKETS.items():
-        for theirs in (column.wireshark, *_ALSO.get(name, ())):
-            if theirs:
+    for name, fields in FIELDS.items():
+        for theirs in fields:
+            if theirs not in _NOT_THE_VALUE:
                 found.setdefault(theirs, []).append(name)
     return found
 
@@ -94,10 +76,7 @@ class Wireshark:
         except ImportError as error:
             raise click.ClickException("--tshark needs pyshark: pip install 'roce-dissect[wireshark]'") from error
         if shutil.which("tshark") is None:
-            raise click.ClickException(
-                "--tshark needs Wireshark's tshark, which is not on the PATH: install the package tshark (Debian, "
-                "Ubuntu) or wireshark-cli (Fedora, RHEL)"
-            )
+            raise click.ClickException(f"--tshark: {MISSING}")
         self._open = pyshark.FileCapture
         try:
             self.version = str(get_tshark_version())
@@ -114,7 +93,9 @@ class Wireshark:
     def _read(self, path: str, numbers: Sequence[int], found: dict[int, list[TheirField]]) -> None:
         loop = asyncio.new_event_loop()
         capture = None
-        error = ""
+        error, late = "", False
+        # what tshark writes may be no text at all: the tasks that read it end with an exception that nobody needs
+        loop.set_exception_handler(lambda *_: None)
         try:
             capture = self._open(
                 path,
@@ -133,14 +114,16 @@ class Wireshark:
             reading = capture.packets_from_tshark(take, close_tshark=False)
             loop.run_until_complete(asyncio.wait_for(reading, _TIMEOUT_S))
         except TimeoutError:
+            late = True
             error = f"tshark took more than {_TIMEOUT_S:g} s"
         except Exception as failure:  # pyshark and lxml raise what they like
             error = (str(failure).splitlines() or [type(failure).__name__])[0]
         finally:
             said = _close(loop, capture)
         # a capture that breaks off ends tshark with an error, too: what it showed before is good
-        if not any(number in found for number in numbers) and (error or said):
-            raise click.ClickException(f"--tshark: {path}: {(error or said).removeprefix('tshark: ').rstrip('.')}")
+        reason = error if late or not said else said  # pyshark's own words say less
+        if not any(number in found for number in numbers) and reason:
+            raise click.ClickException(f"--tshark: {path}: {reason.removeprefix('tshark: ').rstrip('.')}")
 
     def lines(self, fields: Sequence[TheirField] | None, sections: Sequence[Node]) -> str:
         """Text of a frame: a line a field, with a mark where ours is equal (``=``) or not (``≠``)."""
@@ -181,30 +164,10 @@ def _counterpart(field: TheirField, ours: dict[str, Node], alone: bool) -> Node 
 
 def same(field: TheirField, node: Node) -> bool:
     """Whether a field's value is that of our node."""
-    if field.name == "frame.time_epoch":
-        with contextlib.suppress(InvalidOperation):
-            return int(Decimal(field.value) * 1_000_000_000) == node.value
-    if isinstance(node.value, str):
-        return _address(field.value) == _address(node.value)
-    number = _number("0x" + field.value.replace(":", "") if field.name in _BYTES else field.value)
-    if field.name == "infiniband.invariant.crc" and number is not None:
-        number = int.from_bytes(number.to_bytes(4, "big"), "little")
-    return number == node.value
-
-
-def _address(text: str) -> object:
-    with contextlib.suppress(ValueError):
-        address = ip_address(text)
-        return (address.ipv4_mapped or address) if isinstance(address, IPv6Address) else address
-    return text
-
-
-def _number(text: str) -> int | None:
-    if text.count(":") == 5:  # a MAC address
-        text = "0x" + text.replace(":", "")
-    with contextlib.suppress(ValueError):
-        return int(text, 16 if text.lower().startswith("0x") else 10)
-    return {"True": 1, "False": 0}.get(text)
+    try:
+        return understood(node.column, field.name, field.value) == node.value
+    except (ValueError, OverflowError):
+        return False
 
 
 def _close(loop: asyncio.AbstractEventLoop, capture: Any) -> str:
@@ -228,6 +191,9 @@ def _close(loop: asyncio.AbstractEventLoop, capture: Any) -> str:
         loop.run_until_complete(asyncio.wait(tasks, timeout=_PATIENCE_S))
     for task in tasks:
         task.cancel()
+    if tasks:
+        loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
     loop.run_until_complete(loop.shutdown_asyncgens())
     loop.close()
-    return (getattr(capture, "_last_error_line", None) or "tshark failed") if failed else ""
+    last = getattr(capture, "_last_error_line", None) or ""
+    return (last if last and not last.startswith("Running as user") else "tshark failed") if failed else ""

@@ -61,12 +61,14 @@ def parse_network(text: str, what: str) -> Network:
         It is neither.
     """
     try:
-        if text.startswith("LID "):  # hosts of native InfiniBand without a GRH
-            high, low = address_words(text)
+        bare = text.strip()
+        if bare.startswith("LID "):  # hosts of native InfiniBand without a GRH
+            high, low = address_words(bare)
             return Network(high << 64 | low, 128)
-        network = ipaddress.ip_network(text.strip(), strict=False)
+        network = ipaddress.ip_network(bare, strict=False)
     except ValueError:
-        raise ArgumentError(f"{what}: {text!r:.60} is neither an IP address nor a network (10.0.0.0/24)") from None
+        told = "is neither an IP address nor a network (10.0.0.0/24), and no LID (LID 5)"
+        raise ArgumentError(f"{what}: {text!r:.60} {told}") from None
     value = int(network.network_address)
     if network.version == 4:
         return Network(value | _MAPPED, network.prefixlen + _MAPPED_BITS)

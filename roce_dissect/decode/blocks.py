@@ -176,6 +176,7 @@ class Blocks:
             self._decoder.columns |= self._judge.columns
         self.chooser = Chooser(selection, self.hosts)
         self._chooses = choose and bool(selection)
+        self._stopped = False
         self._keep_bytes = keep_bytes
         self._last_frame = last_frame
         self._batches = 0
@@ -233,6 +234,10 @@ class Blocks:
             raise error
         summary.error, summary.error_offset, summary.complete = error.reason, error.offset, False
 
+    def stop(self) -> None:
+        """Read no further: what was read and is held back comes out, then the iterator ends."""
+        self._stopped = True
+
     def __iter__(self) -> Iterator[Block]:
         blocks = self._merged()
         if self._judge is None:
@@ -243,7 +248,7 @@ class Blocks:
         """The blocks of all files as one sequence, each file in its own order."""
         active: list[_Active] = []
         try:
-            while active or self._queue:
+            while (active or self._queue) and not self._stopped:
                 self._open_due(active)
                 self._fill(active)
                 for ready in self._ready(active):

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from roce_dissect.columns import PACKETS, TRACKED
+from roce_dissect.columns import MADE_FROM, PACKETS, TRACKED
 from roce_dissect.decode import named_values
 from roce_dissect.decode.named_values import NAMED, Named, named_truth
 from roce_dissect.decode.operands import (
@@ -81,7 +81,8 @@ _PARTS = re.compile(
     r"""(?P<text>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')"""
     r"|(?P<mac>\b[0-9A-Fa-f]{2}(?:[:-][0-9A-Fa-f]{2}){5}\b)"
     r"|(?P<ip>(?<![\w.])\d+\.\d+\.\d+\.\d+(?:/\d+)?(?![\w.]))"
-    r"|(?P<word>&&|\|\||!(?!=))",
+    r"|(?P<word>&&|\|\||!(?!=))"
+    r"|(?P<comment>\#)",
 )
 _WORDS = {"&&": " and ", "||": " or ", "!": " not "}
 
@@ -132,7 +133,7 @@ class Expression:
         self._truth = value
         self.tracked = tuple(name for name in self._named if name in TRACKED)
         self.columns = tuple(
-            dict.fromkeys(["present", *(_DECODED.get(name, name) for name in self._named if name not in TRACKED)])
+            dict.fromkeys(["present", *(MADE_FROM.get(name, name) for name in self._named if name not in TRACKED)])
         )
 
     def evaluate(self, columns: Mapping[str, np.ndarray], rows: int, hosts: HostTable) -> np.ndarray:
@@ -288,10 +289,6 @@ class Expression:
         return int("".join(digits.groups()), 16)
 
 
-#: Columns that are made from a decoded one of another name.
-_DECODED = {"file": "frame_key", "frame": "frame_key", "operation": "opcode"}
-
-
 def _tree(text: str) -> ast.Expression:
     """The expression in Python's grammar, with Wireshark's words and bare addresses taken for Python's."""
     if len(text) > _MOST_CHARACTERS:
@@ -308,6 +305,8 @@ def _tree(text: str) -> ast.Expression:
 
 
 def _in_python(match: re.Match[str]) -> str:
+    if match["comment"]:  # to Python all behind it is a comment, and would silently not count
+        raise ArgumentError("a # has no meaning in an expression")
     if match["word"]:
         return _WORDS[match["word"]]
     if match["text"]:

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from roce_dissect.columns import PACKETS, Column
+from roce_dissect.columns import MADE_FROM, PACKETS, Column
 from roce_dissect.decode.addresses import HostSet, parse_network
-from roce_dissect.decode.operands import Batch, Number, Truth, negated, presence_of
+from roce_dissect.decode.operands import Batch, Number, Truth, masked, negated, presence_of
 from roce_dissect.errors import ArgumentError
 from roce_dissect.spec.opcodes import operation_name
 from roce_dissect.terms import names
@@ -41,7 +41,7 @@ class Named:
 
     def codes(self, batch: Batch) -> np.ndarray:
         """The codes of a batch."""
-        return batch.values("opcode" if self.column.name == "operation" else self.column.name)
+        return batch.values(MADE_FROM.get(self.column.name, self.column.name))
 
 
 def example(column: Column) -> str:
@@ -111,17 +111,7 @@ def _equal_columns(left: Named, right: Named) -> Truth:
 
 def _present(truth: Truth, *columns: Column) -> Truth:
     """A truth that is false where one of the columns has no value."""
-    presence = frozenset().union(*map(presence_of, columns))
-    if not presence:
-        return truth
-
-    def masked(batch: Batch) -> np.ndarray:
-        result = truth.evaluate(batch)
-        for bits in presence:
-            result &= batch.there(bits)
-        return result
-
-    return Truth(masked)
+    return masked(truth.evaluate, frozenset().union(*map(presence_of, columns)))
 
 
 # -- words and their codes ---------------------------------------------------------------------------------------------

@@ -29,6 +29,7 @@ __all__ = [
     "compare",
     "constant",
     "either",
+    "masked",
     "negated",
     "presence_of",
     "where_there",
@@ -192,14 +193,26 @@ def negated(part: Truth) -> Truth:
     return Truth(lambda batch: ~part.evaluate(batch))
 
 
-def where_there(evaluate: Callable[[Batch], np.ndarray], *numbers: Number) -> Truth:
-    """A truth about numbers; false where one of them is missing. The array that `evaluate` gives is written to."""
-    presence = frozenset[Presence]().union(*(number.presence for number in numbers))
-    conditions = tuple(one for number in numbers for one in number.conditions)
+def masked(
+    evaluate: Callable[[Batch], np.ndarray],
+    presence: frozenset[Presence],
+    conditions: tuple[_Condition, ...] = (),
+) -> Truth:
+    """A truth that is false where a packet lacks something. The array that `evaluate` gives is written to.
+
+    Parameters
+    ----------
+    evaluate : callable
+        The truth of a batch where nothing lacks.
+    presence : frozenset of (int, int)
+        What a packet must have.
+    conditions : tuple of callable
+        What must hold besides.
+    """
     if not presence and not conditions:
         return Truth(evaluate)
 
-    def masked(batch: Batch) -> np.ndarray:
+    def where_there(batch: Batch) -> np.ndarray:
         result = evaluate(batch)
         for bits in presence:
             result &= batch.there(bits)
@@ -207,7 +220,13 @@ def where_there(evaluate: Callable[[Batch], np.ndarray], *numbers: Number) -> Tr
             result &= condition(batch)
         return result
 
-    return Truth(masked)
+    return Truth(where_there)
+
+
+def where_there(evaluate: Callable[[Batch], np.ndarray], *numbers: Number) -> Truth:
+    """A truth about numbers; false where one of them is missing. The array that `evaluate` gives is written to."""
+    presence = frozenset[Presence]().union(*(number.presence for number in numbers))
+    return masked(evaluate, presence, tuple(one for number in numbers for one in number.conditions))
 
 
 def compare(word: str, left: Number, right: Number) -> Truth:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from roce_dissect.capture.states import BATCH
 from roce_dissect.decode.rows import cut_rows, join_rows, keep_rows, order_rows
 from roce_dissect.decode.sample import sampled
 from roce_dissect.errors import CaptureError
@@ -24,11 +25,17 @@ from roce_dissect.errors import CaptureError
 if TYPE_CHECKING:
     from roce_dissect.decode.blocks import Block
 
-__all__ = ["WINDOW_NS", "Ordering"]
+__all__ = ["MOST_HELD", "WINDOW_NS", "Ordering"]
 
 #: How far time may step back to be put in order. Queues of a NIC, threads of a capture tool and buffers of a mirror are
 #: drained within a few milliseconds; at ten million packets a second this much is 100,000 rows to hold.
 WINDOW_NS = 10_000_000
+
+#: Rows held at most, whatever their times say: a coarse clock gives a million packets one and the same. Beyond, the
+#: earliest go out, and what should have gone before them is unordered.
+MOST_HELD = 4 * BATCH
+#: How often that is looked at, counted in rows: so it does not matter how they are cut into blocks.
+_PIECE = BATCH
 
 
 class Ordering:
@@ -58,6 +65,7 @@ class Ordering:
         self.step_frame_key = 0
         self._window = np.uint64(window_ns)
         self._holding = False
+        self._came = 0  # rows, since they are held
         self._held: Block | None = None  # rows in order, which later ones may still precede
         self._newest: int | None = None  # greatest time that came in
         self._latest: int | None = None  # greatest time that went out
@@ -105,10 +113,16 @@ class Ordering:
                 yield self._out(cut_rows(block, 0, start))
                 block = cut_rows(block, start, block.rows)
             self._newest = None  # what went out is out of reach
-        yield from self._placed(block)
+        start = 0
+        while start < block.rows:
+            stop = min(block.rows, start + _PIECE - self._came % _PIECE)
+            self._came += stop - start
+            piece = block if stop - start == block.rows else cut_rows(block, start, stop)
+            yield from self._placed(piece, self._came % _PIECE == 0)
+            start = stop
 
-    def _placed(self, block: Block) -> Iterator[Block]:
-        """Hand out the rows that nothing still to come may precede, and hold the others."""
+    def _placed(self, block: Block, bounded: bool) -> Iterator[Block]:
+        """Hand out the rows that nothing still to come may precede, and hold the others; no more than may be held."""
         held, self._held = self._held, None
         before = 0 if held is None else held.rows
         came = block.columns["time_ns"][: block.rows]
@@ -129,6 +143,8 @@ class Ordering:
             barrier = 0
         final = _distance(times[barrier:], np.full(len(times) - barrier, newest)) > self._window
         ready = barrier + int(np.count_nonzero(final))
+        if bounded:
+            ready = max(ready, len(times) - MOST_HELD)
         if held is not None:
             if ready < before:
                 block, before = join_rows([held, block]), 0

@@ -16,6 +16,7 @@ import numpy as np
 
 from roce_dissect.columns import JUDGED
 from roce_dissect.decode.icrc import ICRC_COLUMNS, verify_icrcs
+from roce_dissect.spec.bth import MULTICAST_QP, PARTITION_BITS
 from roce_dissect.spec.headers import HAS_AETH, HAS_BTH
 from roce_dissect.spec.opcodes import HEADERS, OPERATIONS, Transport
 from roce_dissect.terms import IcrcStatus, Standing
@@ -29,9 +30,7 @@ STANDING_COLUMNS = tuple(
 
 #: The least path MTU that was seen, of FPGA stacks; the greatest of IBTA is 4096.
 _LEAST_MTU = 64
-_MULTICAST_QP = 0xFFFFFF
 _LAST_SPECIAL_QP = 1  # 0: subnet management, 1: the GSI
-_P_KEY_BASE = 0x7FFF  # without the membership bit; 0 is invalid (IBTA 10.9.1.2)
 _SYNDROME_RESERVED = 0x80
 
 
@@ -169,8 +168,8 @@ def _doubtful(columns: dict[str, np.ndarray], rows: int) -> np.ndarray:
     opcode, qp = columns["opcode"][:rows], columns["dest_qp"][:rows]
     payload, present = columns["payload_len"][:rows], columns["present"][:rows]
     doubtful = (columns["reserved_by_fecn"][:rows] | columns["reserved_by_ack"][:rows]) != 0
-    doubtful |= (columns["p_key"][:rows] & _P_KEY_BASE) == 0
-    doubtful |= _CONNECTED[opcode] & ((qp <= _LAST_SPECIAL_QP) | (qp == _MULTICAST_QP))
+    doubtful |= (columns["p_key"][:rows] & PARTITION_BITS) == 0
+    doubtful |= _CONNECTED[opcode] & ((qp <= _LAST_SPECIAL_QP) | (qp == MULTICAST_QP))
     odd_size = (payload & (payload - np.uint32(1))) != 0
     odd_size |= (payload < _LEAST_MTU) | (columns["pad_count"][:rows] != 0)
     doubtful |= _FULL[opcode] & odd_size

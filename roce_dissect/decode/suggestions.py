@@ -15,7 +15,6 @@ _WORDS = {term.name.lower() for column in PACKETS.values() if column.terms is no
 _WIRESHARK = {column.wireshark: column.name for column in PACKETS.values() if column.wireshark} | {
     "ipv6.src": "src",
     "ipv6.dst": "dst",
-    "infiniband.atomiceth.va": "va",
     "frame.time_relative": "time_ns",
     "ipv6.hlim": "ttl",
 }

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from roce_dissect.analysis.frame_ranges import FrameRanges
+from roce_dissect.analysis.packet_frame import packet_rows
 from roce_dissect.analysis.packet_sources import Captures, PacketSession
 from roce_dissect.columns import packet_columns
+from roce_dissect.decode.options import DEFAULT_OPTIONS, ReadOptions
 from roce_dissect.dissect.lower import Descent
 from roce_dissect.dissect.transport import transport_sections
 from roce_dissect.dissect.tree import Node
@@ -15,10 +17,7 @@ from roce_dissect.spec.net import LINKTYPE_NAMES
 from roce_dissect.terms import Tunnel
 from roce_dissect.units import clock, plural
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-__all__ = ["dissect", "dissect_frames", "packet_rows"]
+__all__ = ["dissect", "dissect_frames"]
 
 _STATUS = {
     "cut": "its headers are not whole: the capture, or the packet's own lengths, end before",
@@ -41,6 +40,7 @@ _TOLD: dict[str, dict[Any, str]] = {
         "damaged": "its ICRC is wrong: receivers drop it, and it takes no part in the tables",
         "unproven": "its ICRC is wrong, and so were all of its sender",
         "doubtful": "perhaps no RoCE: taken in only where it continues something",
+        "doubled": "one more sighting of a packet that counts already: it takes no part in the tables",
     },
     "verdict": {
         "none": "not judged",
@@ -90,7 +90,9 @@ def dissect(row: Mapping[str, Any], *, path: str = "", start_ns: int | None = No
     return [*sections, told] if told.children else sections
 
 
-def dissect_frames(captures: Captures, frames: str | None = None) -> Iterator[list[Node]]:
+def dissect_frames(
+    captures: Captures, frames: str | None = None, options: ReadOptions = DEFAULT_OPTIONS
+) -> Iterator[list[Node]]:
     """Sections of each RoCE packet of a capture, for notebooks.
 
     Parameters
@@ -99,20 +101,22 @@ def dissect_frames(captures: Captures, frames: str | None = None) -> Iterator[li
         As for `roce_dissect.read_packets`.
     frames : str, optional
         Which frames: ``"86-90,200"``. Default: all.
+    options : ReadOptions
+        How to read: further UDP ports of RoCE v2, say.
     """
     chosen = None if frames is None else FrameRanges(frames)
-    session = PacketSession(captures, packet_columns(None), keep_going=False, frames=chosen, with_bytes=True)
+    session = PacketSession(
+        captures,
+        packet_columns(None),
+        keep_going=False,
+        options=options,
+        shown=True,
+        frames=chosen,
+        with_bytes=True,
+    )
     for packets in session:
         for row in packet_rows(packets):
             yield dissect(row, path=session.files[row["file"]].path, start_ns=session.first_time_ns)
-
-
-def packet_rows(packets: pd.DataFrame) -> Iterator[dict[str, Any]]:
-    """Packets as plain Python values; None where one is missing."""
-    names = list(packets.columns)
-    lists = [packets[name].astype(object).where(packets[name].notna(), None).tolist() for name in names]
-    for values in zip(*lists, strict=True):
-        yield dict(zip(names, values, strict=True))
 
 
 def _frame(row: Mapping[str, Any], data: bytes, descent: Descent, path: str, start_ns: int | None) -> Node:

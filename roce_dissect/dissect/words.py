@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping
 
 from roce_dissect.spec import net
 from roce_dissect.spec.aeth import CREDITS, NO_CREDIT_LIMIT, SyndromeKind, syndrome_kind, syndrome_name
+from roce_dissect.spec.bth import MULTICAST_QP, PARTITION_BITS
+from roce_dissect.spec.cm import TIMEOUT_UNIT_NS
 
 __all__ = [
     "ack_timeout",
@@ -73,7 +75,6 @@ _ECN = {
     net.ECN_CE: "CE: congestion experienced",
 }
 _BROADCAST = (1 << 48) - 1
-_MULTICAST_QP = 0xFFFFFF
 
 
 def named(names: Mapping[int, str], otherwise: str = "") -> Callable[[int], str]:
@@ -122,18 +123,18 @@ def mac(value: int) -> str:
 
 def qp(value: int) -> str:
     """Queue pairs with a task of their own."""
-    return {0: "SMI: subnet management", 1: "GSI: management datagrams, the CM's too", _MULTICAST_QP: "multicast"}.get(
+    return {0: "SMI: subnet management", 1: "GSI: management datagrams, the CM's too", MULTICAST_QP: "multicast"}.get(
         value, ""
     )
 
 
 def p_key(value: int) -> str:
     """Membership, bit 15, and partition, the other bits (IBTA 10.9.1)."""
-    partition = value & 0x7FFF
+    partition = value & PARTITION_BITS
     member = "full member" if value >> 15 else "limited member"
     if partition == 0:
         return "invalid: partition 0"
-    return f"{member} of {'the default partition' if partition == 0x7FFF else f'partition {partition:#x}'}"
+    return f"{member} of {'the default partition' if partition == PARTITION_BITS else f'partition {partition:#x}'}"
 
 
 def lid(value: int) -> str:
@@ -187,7 +188,7 @@ def ack_timeout(code: int) -> str:
 
 def exponential(code: int) -> str:
     """4.096 us times 2 to the code."""
-    return f"{_time(4096 << code)} (4.096 µs x 2^{code})"
+    return f"{_time(TIMEOUT_UNIT_NS << code)} (4.096 µs x 2^{code})"
 
 
 def _time(time_ns: int) -> str:

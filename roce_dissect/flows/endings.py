@@ -8,6 +8,7 @@ import pyarrow as pa
 from roce_dissect.flows import states
 from roce_dissect.flows.dataframes import known
 from roce_dissect.spec.aeth import RNR_WAIT_NS
+from roce_dissect.spec.cm import TIMEOUT_UNIT_NS
 from roce_dissect.terms import EndedBy, Trigger, Vantage
 
 __all__ = ["ended_by", "never_matched", "timeout_estimates", "vantages"]
@@ -17,8 +18,6 @@ SILENCE = 2
 #: Retries in a row from which on silence means that the QP gave up, not that the application stopped; and the same
 #: where nobody was heard to answer, so that NAKs may have driven them.
 LEAST_RETRIES, LEAST_UNHEARD = 2, 3
-#: Unit of the local ACK timeout, in ns: 4.096 us x 2^t (IBTA 9.7.6.1.3).
-TIMEOUT_UNIT_NS = 4096
 #: Timers fire a little early where the clock that stamps the packets is another one.
 EARLY = 0.97
 #: One end answers so many times as fast as the other: the capture point is near it.

@@ -80,8 +80,13 @@ class Responder(Messages):
     @cython.cfunc
     @cython.nogil
     @cython.exceptval(-1, check=False)
-    def find_peer(self, stream: cython.Py_ssize_t, psn: cython.longlong) -> cython.Py_ssize_t:
-        """The stream whose requests a response with this PSN answers, plus 1: the only one that asked for it; or 0."""
+    def find_peer(
+        self, stream: cython.Py_ssize_t, psn: cython.longlong, before_first: cython.longlong
+    ) -> cython.Py_ssize_t:
+        """The stream whose requests a response with this PSN answers, plus 1: the only one that asked for it; or 0.
+
+        It may have asked for it `before_first` PSNs before its first request here, unless the CM told where it begins.
+        """
         hosts: cython.longlong = self.streams[stream, KEY_HOSTS]
         source: cython.longlong = hosts >> 32
         reverse: cython.longlong = ((hosts - (source << 32)) << 32) | source
@@ -93,6 +98,7 @@ class Responder(Messages):
         before: cython.Py_ssize_t = -1
         top: cython.longlong
         behind: cython.longlong
+        reach: cython.longlong
         while other >= 0 and looked_at < MOST_CANDIDATES:
             if self.streams[other, PEER] != 0 or self.streams[other, FLAGS] & EXPIRED:
                 # never a candidate again: out of the list, so that it stays as short as what is still open
@@ -111,7 +117,10 @@ class Responder(Messages):
             ):
                 top = self.streams[other, NEXT] + self.streams[other, SLACK]
                 behind = -self.distance(psn, top)
-                if 0 < behind <= top - self.streams[other, FIRST_PSN]:
+                reach = top - self.streams[other, FIRST_PSN]
+                if self.streams[other, CM_TIMEOUT] == 0:
+                    reach += before_first
+                if 0 < behind <= reach:
                     if found != 0:
                         return 0
                     found = other + 1
@@ -238,6 +247,7 @@ class Responder(Messages):
         says: cython.int = (syndrome >> 5) & 3 if syndrome >= 0 else SAYS_ACK
         tries: cython.longlong
         beyond: cython.longlong
+        sequence_nak: cython.bint
         if peer < 0:
             tries = self.streams[stream, PEER_TRIES] + 1
             self.streams[stream, PEER_TRIES] = tries
@@ -245,7 +255,8 @@ class Responder(Messages):
                 self.streams[stream, NAK_TRIES] += 1
             if tries & (tries - 1) and (says == SAYS_ACK or self.streams[stream, NAK_TRIES] > MOST_NAK_TRIES):
                 return 0  # the 1st, 2nd, 4th, 8th ... response only: a one-sided capture stays cheap
-            peer = self.find_peer(stream, psn) - 1
+            sequence_nak = says == SAYS_NAK and syndrome & 31 == SEQUENCE_NAK
+            peer = self.find_peer(stream, psn, MOST_BEFORE if sequence_nak else 0) - 1
             if peer < 0:
                 return 0
             self.link(stream, peer, PAIRED_BY_PSN)
@@ -300,6 +311,11 @@ class Responder(Messages):
         if hole != 0:
             self.asked_frame = self.holes[hole, HOLE_FRAME]
             self.asked_time = self.holes[hole, HOLE_TIME]
+        elif 0 < self.streams[peer, FIRST_PSN] - psn <= MOST_BEFORE and self.streams[peer, HOLE] == 0:
+            # the capture began behind the loss: what this asks for did not pass here, and nothing since was taken
+            self.open_hole(peer, psn, self.streams[peer, FIRST_PSN])
+            self.streams[peer, FIRST_PSN] = psn
+            self.streams[peer, ACKED] = min(self.streams[peer, ACKED], psn)
         message = self.message_at(peer, psn)
         if psn > self.streams[peer, ACKED] and message != 0 and psn > self.messages[message, M_PSN]:
             self.streams[stream, NEW_SEQUENCE_NAKS] += 1

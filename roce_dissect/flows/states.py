@@ -378,6 +378,7 @@ LAST_FATAL = int(max(FATAL_NAKS))  # codes from SEQUENCE_NAK + 1 up to this one 
 # -- limits, and the reasons for them in docs/semantics.md
 LEAST_MTU = 64  # bytes; some FPGA stacks use less than IBTA's 256
 PATIENCE = 16384  # PSNs a sender may run on after a gap before the gap is the capture's
+MOST_BEFORE = 4096  # PSNs before the first request of a capture that a NAK may ask for
 IMPOSSIBLE = 1 << 18  # PSNs in one step that no sender makes: another life
 UNKNOWN_LENGTH_SLACK = 1 << 16  # PSNs that a READ of unknown length may take
 MOST_CANDIDATES = 4096  # streams looked at for one response

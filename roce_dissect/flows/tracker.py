@@ -470,15 +470,16 @@ class Tracker(Responder):
                 qp = dest_qp[packet]
                 if present[packet] & HAS_VNI:
                     qp |= (cython.cast(cython.longlong, vni[packet]) + 1) << NETWORK_SHIFT
-                if (
+                if standing[packet] > STANDING_DOUBTFUL:
+                    if standing[packet] == STANDING_DAMAGED:
+                        self.note_damage(hosts, qp, number)
+                elif (
                     present[packet] & HAS_BTH == 0
                     or (status[packet] > STATUS_CUT and status[packet] != STATUS_FRAGMENT)
                     or kind == 0
                 ):
                     self.counts[FOREIGN] += 1  # no trustworthy BTH, or an opcode without a meaning
-                elif standing[packet] == STANDING_DAMAGED:
-                    self.note_damage(hosts, qp, number)
-                elif standing[packet] <= STANDING_DOUBTFUL:
+                else:
                     source = 0
                     doubted = False
                     if kind & DATAGRAM and present[packet] & HAS_DETH:

@@ -23,6 +23,7 @@ __all__ = [
     "REQ_ACK_TIMEOUT",
     "REQ_FIELDS",
     "REQ_TRANSPORTS",
+    "TIMEOUT_UNIT_NS",
     "CmMessage",
     "RejectReason",
     "reject_reason_name",
@@ -67,6 +68,8 @@ REQ_FIELDS = {
 }
 #: Local ACK timeout of the REQ's primary path: high five bits. It stands far behind the rest.
 REQ_ACK_TIMEOUT = (24 + 95, 1)
+#: Unit of it, in ns: 4.096 us x 2^t (IBTA 9.7.6.1.3).
+TIMEOUT_UNIT_NS = 4096
 #: In bits 2 and 1 of the REQ's transport byte; 3 is told apart by an extended type, of which XRC is the only one.
 REQ_TRANSPORTS = (Transport.RC, Transport.UC, Transport.RD, Transport.XRC)
 REP_FIELDS = {"qpn": (24 + 12, 3), "starting_psn": (24 + 20, 3)}

@@ -87,7 +87,7 @@ def icrc(**statuses):
             {
                 "damaged_packets": "2 packets with a wrong ICRC: receivers drop them, and so do these tables",
                 "odd_flushes": "1 FLUSH with the wrong ICRC of Linux rxe 6.12, which such hosts take for right",
-                "wrong_icrcs": "4 packets with a wrong ICRC of hosts that sent no right one: no RoCE, or none made",
+                "wrong_icrcs": "4 packets with a wrong ICRC, and none right from there before: no RoCE, or none made",
             },
         ),
         (
@@ -236,7 +236,7 @@ def test_what_was_left_out_informs_and_shares_are_of_what_was_chosen():
 @pytest.mark.parametrize(
     ("ways", "differ"),
     [
-        ([], "in time only: captures of two hosts merged?"), (["vlan_tags"], "in VLAN tags"),
+        ([], "in time, if at all: merged captures?"), (["vlan_tags"], "in VLAN tags"),
         (["file", "mac_addresses", "tunnel", "ttl"], "in the file, MAC addresses, the tunnel, TTL"),
     ],
 )  # fmt: skip
@@ -247,7 +247,7 @@ def test_copies_that_were_left_out_are_no_harm(ways, differ):
             {
                 "reason": "doubled_packets",
                 "count": 1333,
-                "text": f"each packet is here 3 times (they differ {differ}): "
+                "text": f"nearly each packet is here 3 times (the copies differ {differ}): "
                 "of 1,333 packets an earlier sighting counts",
             }
         ],

@@ -12,8 +12,10 @@ import subprocess
 import pytest
 import zstandard
 
+from roce_dissect.analysis.tshark import find_tshark
 from roce_dissect.analysis.verification import Difference, Verification
 from roce_dissect.analysis.wireshark import FIELDS
+from roce_dissect.errors import WiresharkError
 
 pytestmark = pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed")
 
@@ -298,3 +300,11 @@ def test_as_json(tshark, samples, frames, tmp_path):
     )
     assert trap["sentence"].startswith("tshark does not know")
     assert told["differences"] == []
+
+
+def test_a_tshark_that_prints_something_else(fake_tshark, samples):
+    fields = """n=$(printf '%s\\n' "$@" | grep -c '^-e$'); printf 'x\\t%.0s' $(seq 2 $n); echo y"""
+    fake_tshark(f'case "$*" in *" -r "*) {fields}; exit 0;; *) exec "$real" "$@";; esac')
+    verification = Verification(find_tshark())
+    with pytest.raises(WiresharkError, match="no table of fields"):
+        list(verification.read(str(samples / "cm_refused.client.pcap.gz")))

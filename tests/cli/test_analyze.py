@@ -369,3 +369,9 @@ def test_schema_and_document_name_the_reasons_for_trust(schema):
     levels = schema["properties"]["capture"]["properties"]["trust"]["properties"]["level"]["enum"]
     assert levels == list(trust.LEVELS)
     assert all(f"`{level}`" in section for level in levels)
+
+
+def test_a_gap_that_damage_made_says_so(call, softroce):
+    text = call("analyze", "--events", "1000", str(softroce / "imp_corrupt1.server.pcap.gz")).out
+    assert "frame 64: PSN 11728509 damaged on the way (wrong ICRC): its receiver drops it" in text
+    assert "frame 65: gap before it: PSN 11728509 came damaged" in text

@@ -15,6 +15,7 @@ def words(confirmed=True, vantage="unknown", files=1):
     result = SimpleNamespace(
         capture={"files": [{}] * files},
         streams=pd.DataFrame({"confirmed": [confirmed, False]}),
+        events=pd.DataFrame({"kind": ["damaged"], "stream": [1], "psn": [11]}),
         connections=pd.DataFrame({"a_to_b_stream": [0], "b_to_a_stream": [1], "vantage": [vantage]}),
     )
     return EventWords(result)
@@ -124,6 +125,7 @@ def test_retries_in_a_row_are_one_sentence():
     [
         (event("gap"), "frame 20: gap before it: PSN 11 had not passed here"),
         (event("gap", count=4), "frame 20: gap before it: 4 packets from PSN 11 on had not passed here"),
+        (event("gap", stream=1), "frame 20: gap before it: PSN 11 came damaged"),
         (event("gap", value=1), "frame 20: gap before it: READ response PSN 11 had not passed here"),
         (event("nak", value=0x60), "frame 20: NAK PSN sequence error, expects PSN 11"),
         (

@@ -66,7 +66,9 @@ def test_count_says_how_many_more(call, samples):
 
 def test_nothing_is_said(call, samples):
     done = call("events", samples / "rc_psn_wrap.client.pcap.gz")
-    assert (done.status, done.out) == (0, "no such event\n")
+    assert (done.status, done.out) == (0, "no event in this capture\n")
+    done = call("events", samples / LOSS, "--kind", "ce", "--connection", "1", "--host", "192.168.100.1")
+    assert (done.status, done.out) == (0, "no event fits --connection 1 --kind ce --host 192.168.100.1\n")
     assert call("events", samples / "rc_psn_wrap.client.pcap.gz", "--format", "jsonl").out == ""
 
 

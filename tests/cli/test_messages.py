@@ -80,7 +80,7 @@ def test_slowest_of_nothing(call, samples):
 def test_selection(call, samples, options, number):
     done = call("messages", samples / REFUSED, *options)
     assert len(lines_of(done.out)) == number
-    assert ("no message" in done.out) == (number == 0)
+    assert (f"no message fits {' '.join(options)}\n" in done.out) == (number == 0)
 
 
 def test_text_shows_what_a_person_reads_and_says_how_many_more(call, samples):

@@ -133,3 +133,22 @@ def test_a_column_named_twice_is_printed_once(call, samples, form):
     twice = call("packets", path, "--count", "3", "--format", form, "--columns", "frame,psn,frame,frame")
     assert (twice.status, twice.err) == (0, [])
     assert twice.out == call("packets", path, "--count", "3", "--format", form, "--columns", "frame,psn").out
+
+
+def test_damaged_packets_are_marked(call, softroce):
+    """Frame 64 has a wrong ICRC; frame 65 finds it missing."""
+    told = call("packets", str(softroce / "imp_corrupt1.server.pcap.gz"), "--frame", "63-65").out.splitlines()
+    assert "damaged" not in told[0]
+    assert told[1].endswith("damaged")
+    assert "gap (1 missing)" in told[2]
+
+
+def test_frames_and_a_filter(call, samples):
+    done = call("packets", str(samples / "imp_loss1_write.server.pcap.gz"), "--frame", "20", "--filter", "psn == 1")
+    assert (done.status, done.out) == (0, "")
+    assert [line for line in done.err if "no packet among these frames fits --filter 'psn == 1'" in line]
+
+
+def test_several_filters_must_all_hold(call, samples):
+    words = ["--filter", "psn == 2032685", "--filter", "opcode == 0x11 or ecn == 3", "--columns", "frame"]
+    assert call("packets", str(samples / "imp_loss1_write.server.pcap.gz"), *words).out.split() == ["87"]

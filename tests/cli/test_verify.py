@@ -35,7 +35,7 @@ def test_all_equal(call, samples, tshark):
     assert lines[3].startswith("   58  frame, time_ns, wire_len")
     assert all(len(line) <= 100 for line in lines)
     assert "skipped" not in done.out
-    assert "no packet has: vlan2_id, vni" in done.out
+    assert "not captured, or in no packet: vlan2_id, vni" in done.out
 
 
 @needs_tshark
@@ -43,7 +43,9 @@ def test_the_figures_are_in_the_page(call, samples, tshark):
     """docs/verify.md shows what is printed; its last line is shortened there."""
     page = (DOCS / "verify.md").read_text(encoding="utf-8")
     printed = call("verify", samples / VLAN).out.replace(tshark.version, "4.0.17").splitlines()
-    for line in printed[: next(n for n, line in enumerate(printed) if line.startswith("no packet has"))]:
+    for line in printed[
+        : next(n for n, line in enumerate(printed) if line.startswith("not captured, or in no packet"))
+    ]:
         assert f"    {line}\n" in page if line else True
 
 
@@ -191,6 +193,12 @@ def test_what_can_be_read_only_once(call, tmp_path, kind):
 
 
 @needs_tshark
+def test_columns_of_the_tracker_are_refused(call, samples):
+    done = call("verify", samples / VLAN, "--filter", 'verdict == "new"')
+    assert (done.status, done.out, len(done.err)) == (2, "", 1)
+    assert done.err[0].startswith("roce-dissect: filter: verdict is known only when the flows have been followed")
+
+
 def test_hostile_names_and_values(call, samples, tmp_path, fake_tshark):
     path = tmp_path / "a\x1b[2J.pcap"
     path.write_bytes((samples / VLAN).read_bytes())

@@ -106,10 +106,10 @@ def test_without_tshark(call, samples, monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     done = call("packets", samples / NAME, "--tshark", "--frame", "86")
     assert (done.status, done.out) == (2, "")
-    assert done.err == [
-        "roce-dissect: --tshark needs Wireshark's tshark, which is not on the PATH: "
-        "install the package tshark (Debian, Ubuntu) or wireshark-cli (Fedora, RHEL)"
-    ]
+    assert len(done.err) == 1
+    assert done.err[0].startswith(
+        "roce-dissect: --tshark: tshark is not installed: apt install tshark (Debian, Ubuntu)"
+    )
 
 
 def test_standard_input_is_refused(call):
@@ -122,31 +122,31 @@ def test_standard_input_is_refused(call):
 
 
 @pytest.mark.parametrize(
-    ("name", "theirs", "ours", "equal"),
+    ("column", "name", "theirs", "ours", "equal"),
     [
-        ("infiniband.bth.psn", "2032685", 2032685, True),
-        ("infiniband.bth.psn", "2032685", 2032686, False),
-        ("infiniband.bth.destqp", "0x000030", 0x30, True),
-        ("infiniband.bth.p_key", "65535", 0xFFFF, True),
-        ("infiniband.bth.se", "True", 1, True),
-        ("infiniband.bth.se", "False", 1, False),
-        ("infiniband.invariant.crc", "0x7892dc00", 0x00DC9278, True),
-        ("infiniband.invariant.crc", "0x7892dc00", 0x7892DC00, False),
-        ("infiniband.immdt", "cafe0000", 0xCAFE0000, True),
-        ("infiniband.immdt", "ca:fe:00:01", 0xCAFE0001, True),
-        ("frame.time_epoch", "1795957504.328945001", 1795957504328945001, True),
-        ("frame.time_epoch", "1795957504.328945001", 1795957504328945000, False),
-        ("eth.src", "02:00:5e:00:00:01", 0x02005E000001, True),
-        ("ip.src", "10.0.0.1", "10.0.0.1", True),
-        ("infiniband.grh.sgid", "::ffff:10.0.0.1", "10.0.0.1", True),
-        ("ipv6.src", "fd00:1:0:0:0:0:0:2", "fd00:1::2", True),
-        ("ip.src", "10.0.0.2", "10.0.0.1", False),
-        ("ip.ttl", "nonsense", 64, False),
-        ("ip.src", "nonsense", "10.0.0.1", False),
+        ("psn", "infiniband.bth.psn", "2032685", 2032685, True),
+        ("psn", "infiniband.bth.psn", "2032685", 2032686, False),
+        ("dest_qp", "infiniband.bth.destqp", "0x000030", 0x30, True),
+        ("p_key", "infiniband.bth.p_key", "65535", 0xFFFF, True),
+        ("se", "infiniband.bth.se", "True", 1, True),
+        ("se", "infiniband.bth.se", "False", 1, False),
+        ("icrc", "infiniband.invariant.crc", "0x7892dc00", 0x00DC9278, True),
+        ("icrc", "infiniband.invariant.crc", "0x7892dc00", 0x7892DC00, False),
+        ("imm_data", "infiniband.immdt", "cafe0000", 0xCAFE0000, True),
+        ("imm_data", "infiniband.immdt", "ca:fe:00:01", 0xCAFE0001, True),
+        ("time_ns", "frame.time_epoch", "1795957504.328945001", 1795957504328945001, True),
+        ("time_ns", "frame.time_epoch", "1795957504.328945001", 1795957504328945000, False),
+        ("eth_src", "eth.src", "02:00:5e:00:00:01", 0x02005E000001, True),
+        ("src", "ip.src", "10.0.0.1", "10.0.0.1", True),
+        ("src", "infiniband.grh.sgid", "::ffff:10.0.0.1", "10.0.0.1", True),
+        ("src", "ipv6.src", "fd00:1:0:0:0:0:0:2", "fd00:1::2", True),
+        ("src", "ip.src", "10.0.0.2", "10.0.0.1", False),
+        ("ttl", "ip.ttl", "nonsense", 64, False),
+        ("src", "ip.src", "nonsense", "10.0.0.1", False),
     ],
 )
-def test_same(name, theirs, ours, equal):
-    assert same(TheirField("x", name, "", theirs, 0), Node("y", ours)) is equal
+def test_same(column, name, theirs, ours, equal):
+    assert same(TheirField("x", name, "", theirs, 0), Node("y", ours, column=column)) is equal
 
 
 def test_which_of_several():

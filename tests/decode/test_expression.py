@@ -289,6 +289,7 @@ WRONG = {
     'psn == "seven"': "'psn' holds integers",
     'eth_src == "00:11"': "no MAC address",
     "psn = 5": "written ==",
+    "psn == 5 # acks": "a # has no meaning",
     "psn <> 5": "the comparisons are",
     "psn": "'psn' alone is neither true nor false",
     "standing": 'standing == "',

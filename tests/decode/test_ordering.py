@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from roce_dissect.analysis.trust import trust_statement
+from roce_dissect.decode import ordering as ordering_module
 from roce_dissect.decode import sample
 from roce_dissect.decode.blocks import Block
 from roce_dissect.decode.ordering import WINDOW_NS, Ordering
@@ -140,6 +141,23 @@ def test_little_is_held():
         went += block.rows
     assert went == len(times)
     assert max(held) <= 11
+
+
+@pytest.mark.parametrize("sizes", [(1,), (3, 5), (16,), (7,), (100,)])
+def test_what_is_held_is_bounded(monkeypatch, sizes):
+    """With all times the same, after one step back; the cut into blocks changes nothing."""
+    monkeypatch.setattr(ordering_module, "MOST_HELD", 32)
+    monkeypatch.setattr(ordering_module, "_PIECE", 16)
+    times = [5, 4, *[4] * 500, 3, *[4] * 100]
+    rows, ordering = ordered(times, sizes)
+    expected, _ = ordered(times, (1,))
+    assert rows == expected
+    assert sorted(rows) == list(range(len(times)))
+    assert rows[:2] == [1, 2]
+    assert ordering.unordered > 0  # the 3 finds those gone that it should precede
+    ordering = Ordering(10)
+    held = [0 if ordering._held is None else ordering._held.rows for _ in ordering.stream(blocks(times, sizes))]
+    assert max(held) <= 32 + 16
 
 
 def test_live_what_is_held_goes_out_when_nothing_comes():

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from roce_dissect.analysis.packet_frame import packet_rows
 from roce_dissect.analysis.packet_sources import PacketSession
 from roce_dissect.columns import packet_columns
-from roce_dissect.dissect.frame import dissect, packet_rows
+from roce_dissect.dissect.frame import dissect
 
 
 @pytest.fixture(scope="session")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import random
 import struct
 from pathlib import Path
@@ -9,11 +10,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from roce_dissect.analysis.packet_frame import packet_rows
 from roce_dissect.analysis.packet_sources import PacketSession
 from roce_dissect.cli.tree_lines import tree_lines
 from roce_dissect.columns import PACKETS, packet_columns
-from roce_dissect.dissect.frame import dissect, dissect_frames, packet_rows
+from roce_dissect.decode.options import ReadOptions
+from roce_dissect.decode.selection import Selection
+from roce_dissect.dissect.frame import _STATUS, _TOLD, dissect, dissect_frames
+from roce_dissect.dissect.transport import _ICRC_MEANINGS
 from roce_dissect.spec.headers import HAS_BTH
+from roce_dissect.terms import Accepted, IcrcStatus, Role, Standing, Status, Verdict
 
 NAMES = sorted(path.name for path in (Path(__file__).parents[2] / "pcaps").glob("*.pcap*"))
 
@@ -241,3 +247,30 @@ def test_flipped_bytes(frames, rows):
             changed.append(bytes(one))
         for row in rows(*changed, link_type=link_type):
             judge(row)
+
+
+def test_another_port_and_a_choice(samples, tmp_path):
+    data = gzip.decompress((samples / "cm_refused.client.pcap.gz").read_bytes()).replace(b"\x12\xb7", b"\x12\xb8")
+    path = tmp_path / "other_port.pcap"
+    path.write_bytes(data)
+    assert list(dissect_frames(path)) == []
+    ports = ReadOptions(ports=[0x12B8])
+    assert len(list(dissect_frames(path, "1-2", ports))) == 2
+    chosen = ReadOptions(ports=[0x12B8], selection=Selection(filter="frame == 2"))
+    assert [tree[0].find("frame").value for tree in dissect_frames(path, options=chosen)] == [2]
+
+
+@pytest.mark.parametrize(
+    ("explained", "vocabulary", "untold"),
+    [
+        (_STATUS, Status, {"ok"}),
+        (_ICRC_MEANINGS, IcrcStatus, set()),
+        (_TOLD["role"], Role, set()),
+        (_TOLD["standing"], Standing, {"full"}),
+        (_TOLD["verdict"], Verdict, set()),
+        (_TOLD["accepted"], Accepted, set()),
+    ],
+    ids=["status", "icrc_status", "role", "standing", "verdict", "accepted"],
+)
+def test_every_word_is_explained(explained, vocabulary, untold):
+    assert set(explained) == {term.name.lower() for term in vocabulary} - untold

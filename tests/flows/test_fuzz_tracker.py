@@ -12,7 +12,7 @@ import pytest
 from roce_dissect.flows import flow_table, states
 from roce_dissect.flows.flow_table import FLOW_COLUMNS, KEY_COLUMNS, FlowTable, Verdicts
 from roce_dissect.spec import headers
-from roce_dissect.terms import Accepted, MessageStatus, Role, Trigger, Verdict
+from roce_dissect.terms import Accepted, MessageStatus, Role, Standing, Trigger, Verdict
 
 #: Opcodes of every kind: a case takes the first few, so that some see only requests of one kind.
 OPCODES = [
@@ -69,6 +69,9 @@ def random_packets(rng, count):
         "udp_sport": rng.integers(0, 1 << 16, count),
         "msn": rng.integers(0, 1 << 24, count),
         "vni": rng.choice([0, 7, 0xFFFFFF, 0xFFFFFFFF], count, p=[0.2, 0.5, 0.2, 0.1]),
+        "standing": rng.choice([0, 1, 2, 3, 4], count, p=[0.9, 0.03, 0.03, 0.02, 0.02])
+        if rng.random() < 0.5
+        else np.zeros(count, np.uint8),
         "va": rng.integers(0, 1 << 64, count, dtype=np.uint64),
         "r_key": rng.integers(0, 1 << 32, count),
         "imm_data": rng.integers(0, 1 << 32, count),
@@ -79,13 +82,13 @@ def random_packets(rng, count):
     for row in np.flatnonzero(rng.random(count) < 0.05)[1:].tolist():  # the very same packet again
         for name in FLOW_COLUMNS + KEY_COLUMNS:
             values[name][row] = values[name][row - 1] + (name == "frame_key")
-    return values, (rng.random(count) < 0.02).astype(np.uint8) if rng.random() < 0.5 else None
+    return values
 
 
 class Outcome:
     """All that the tracker said: columns, stream rows, events, counts."""
 
-    def __init__(self, tracker, columns, bad, pieces, max_streams):
+    def __init__(self, tracker, columns, pieces, max_streams):
         count = len(columns["psn"])
         ended = []
         flows = FlowTable(tracker, max_streams, lambda rows: ended.append(rows.copy()))
@@ -95,7 +98,7 @@ class Outcome:
             stop = min(count, start + next(pieces))
             part = {name: np.ascontiguousarray(values[start:stop]) for name, values in columns.items()}
             verdicts = Verdicts.empty(max(stop - start, 2))
-            flows.feed(part, stop - start, (), verdicts, None if bad is None else bad[start:stop].copy())
+            flows.feed(part, stop - start, (), verdicts)
             for name, values in out.items():
                 values.append(getattr(verdicts, name)[: stop - start])
             start = stop
@@ -146,25 +149,26 @@ def endless(rng, most):
 
 
 def one_case(rng, trackers, build):
-    values, bad = random_packets(rng, int(rng.integers(1, 300)))
+    values = random_packets(rng, int(rng.integers(1, 300)))
     columns = typed(values, build)
     room = int(rng.choice([4, 256, 256]))
-    whole = Outcome(trackers[0], columns, bad, iter([10**6]), room)
+    whole = Outcome(trackers[0], columns, iter([10**6]), room)
     for tracker, pieces in (
         (trackers[0], endless(rng, 9)),
         (trackers[0], endless(rng, 2)),
         (trackers[1], endless(rng, 60)),
     ):
-        assert whole.equals(Outcome(tracker, columns, bad, pieces, room))
-    return columns, bad, whole
+        assert whole.equals(Outcome(tracker, columns, pieces, room))
+    return columns, whole
 
 
-def check_sums(columns, bad, whole):
+def check_sums(columns, whole):
     """What must be true of any packets: counts per stream are counts of rows, and verdicts keep to their roles."""
     out, streams = whole.out, whole.streams
     count = len(columns["psn"])
     tracked = out["stream"] >= 0
-    assert whole.rest[0] + whole.rest[1] + int(tracked.sum()) == count
+    passed_over = int((columns["standing"] > Standing.DOUBTFUL).sum())
+    assert whole.rest[0] + whole.rest[1] + int(tracked.sum()) + passed_over == count
     per_stream = np.bincount(out["stream"][tracked], minlength=len(streams))
     assert (streams[:, states.PACKETS] == per_stream).all()
     request, response = out["role"] == Role.REQUEST, out["role"] == Role.RESPONSE
@@ -230,8 +234,8 @@ def test_forms_and_pieces(seed, trackers, build):
     statuses, triggers = np.zeros(max(MessageStatus) + 1, np.int64), np.zeros(max(Trigger) + 1, np.int64)
     verdicts, accepted = np.zeros(7, np.int64), np.zeros(6, np.int64)
     for _ in range(150):
-        columns, bad, whole = one_case(rng, trackers, build)
-        check_sums(columns, bad, whole)
+        columns, whole = one_case(rng, trackers, build)
+        check_sums(columns, whole)
         verdicts += np.bincount(whole.out["verdict"], minlength=7)
         accepted += np.bincount(whole.out["accepted"], minlength=6)
         reached["full"] += whole.rest[1] > 0
