@@ -12,11 +12,25 @@ __all__ = ["understood", "unknown_name"]
 _MOST_NAMES = 3
 #: Words of the vocabularies, to tell one that stands there without quotes.
 _WORDS = {term.name.lower() for column in PACKETS.values() if column.terms is not None for term in column.terms}
-_WIRESHARK = {column.wireshark: column.name for column in PACKETS.values() if column.wireshark} | {
+#: Of columns with the same name in Wireshark the first one: the outer tag, say.
+_WIRESHARK = {column.wireshark: column.name for column in reversed(PACKETS.values()) if column.wireshark} | {
+    "ip.src": "src",
+    "ip.dst": "dst",
     "ipv6.src": "src",
     "ipv6.dst": "dst",
-    "frame.time_relative": "time_ns",
     "ipv6.hlim": "ttl",
+}
+#: What has no column of its own, or not the same numbers.
+_OTHERWISE = {
+    "ip.addr": '--host, or src == "10.0.0.7" or dst == "10.0.0.7"',
+    "ipv6.addr": '--host, or src == "fd00::1" or dst == "fd00::1"',
+    "eth.addr": "eth_src or eth_dst",
+    "frame.time_relative": "--time, as in --time 1.5..2",
+    "frame.time": "--time, as in --time 1.5..2",
+    "infiniband": "frame > 0: every packet here is RoCE",
+    "infiniband.invariant.crc": "icrc, as zlib gives it: its bytes stand in reverse in Wireshark's number",
+    "infiniband.aeth.syndrome.opcode": "syndrome >> 5: 0 ACK, 1 RNR NAK, 3 NAK",
+    "infiniband.aeth.syndrome.error_code": "syndrome & 0x1f",
 }
 _SLIPS = (
     (re.compile(r"(?<![=!<>:])=(?!=)"), "a comparison is written =="),
@@ -30,6 +44,8 @@ _QUOTED = re.compile(r"""("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')""")
 
 def unknown_name(name: str) -> str:
     """Of a name that is no column."""
+    if name in _OTHERWISE:
+        return f"{name} is said otherwise here: {_OTHERWISE[name]}"
     if name in _WIRESHARK:
         return f"{name} is called {_WIRESHARK[name]} here"
     if name.lower() in _WORDS:
