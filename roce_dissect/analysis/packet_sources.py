@@ -94,6 +94,8 @@ class PacketSession:
         tracker, which sees all of them; otherwise what is read at all.
     frames : FrameRanges, optional
         Only these frames of each file, which is read no further than the batch of the last of them.
+    as_filed : bool
+        Leave the packets as they stand in the files: neither put in order of time nor told apart from copies.
     with_bytes : bool
         Hand on what a dissection needs: the columns of `DISSECTION_COLUMNS` behind the wanted ones.
 
@@ -119,6 +121,7 @@ class PacketSession:
         shown: bool = False,
         frames: FrameRanges | None = None,
         with_bytes: bool = False,
+        as_filed: bool = False,
     ) -> None:
         self._wanted = wanted
         self._frames = frames
@@ -144,6 +147,7 @@ class PacketSession:
             poll_s=poll_s,
             choose=not self._chooses,
             keep_bytes=with_bytes,
+            as_filed=as_filed,
             last_frame=None if frames is None else frames.last,
         )
         self._blocks = self._open(options=options)

@@ -206,8 +206,13 @@ class Verification:
         yield from self._in_step(result, feed)
 
     def _in_step(self, result: FileResult, feed: Iterator[bytes] | None) -> Iterator[int]:
-        session = PacketSession(
-            [result.path], self._columns, keep_going=True, progress=self._progress, options=self._options
+        session = PacketSession(  # tshark, too, takes the frames as they stand
+            [result.path],
+            self._columns,
+            keep_going=True,
+            progress=self._progress,
+            options=self._options,
+            as_filed=True,
         )
         reading = _Reading(result, session)
         chosen = self._options.selection is not None

@@ -121,6 +121,8 @@ class Blocks:
         Hand on the bytes of the frames, too.
     last_frame : int, optional
         Read each file no further than the batch that holds this frame.
+    as_filed : bool
+        Leave the packets as they stand in the files: neither put in order of time nor told apart from copies.
 
     Attributes
     ----------
@@ -151,6 +153,7 @@ class Blocks:
         choose: bool = True,
         keep_bytes: bool = False,
         last_frame: int | None = None,
+        as_filed: bool = False,
     ) -> None:
         if not inputs:
             raise ArgumentError("no capture given")
@@ -179,6 +182,7 @@ class Blocks:
         self._stopped = False
         self._keep_bytes = keep_bytes
         self._last_frame = last_frame
+        self._as_filed = as_filed
         self._batches = 0
         if keep_bytes:
             self._decoder.columns |= {"batch": np.zeros(BATCH, np.int64), "link_type": np.zeros(BATCH, np.uint16)}
@@ -240,7 +244,7 @@ class Blocks:
 
     def __iter__(self) -> Iterator[Block]:
         blocks = self._merged()
-        if self._judge is None:
+        if self._judge is None or self._as_filed:
             return blocks
         return self.doubles.stream(self.ordering.stream(blocks, self._live), self._live)
 

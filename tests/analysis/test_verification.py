@@ -15,6 +15,8 @@ import zstandard
 from roce_dissect.analysis.tshark import find_tshark
 from roce_dissect.analysis.verification import Difference, Verification
 from roce_dissect.analysis.wireshark import FIELDS
+from roce_dissect.decode.options import ReadOptions
+from roce_dissect.decode.selection import Selection
 from roce_dissect.errors import WiresharkError
 
 pytestmark = pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed")
@@ -308,3 +310,22 @@ def test_a_tshark_that_prints_something_else(fake_tshark, samples):
     verification = Verification(find_tshark())
     with pytest.raises(WiresharkError, match="no table of fields"):
         list(verification.read(str(samples / "cm_refused.client.pcap.gz")))
+
+
+def test_frames_out_of_time_order_with_a_choice(tshark, samples, tmp_path):
+    """A column that is judged over all packets must not put them in another order than tshark's."""
+    raw = gzip.decompress((samples / VLAN).read_bytes())
+    records, at = [], 24
+    while at < len(raw):
+        size = 16 + struct.unpack_from("<I", raw, at + 8)[0]
+        records.append(raw[at : at + size])
+        at += size
+    roce = [number for number, record in enumerate(records) if record[16 + 40 : 16 + 42] == b"\x12\xb7"]
+    one = next(number for number in roce if number + 1 in roce)
+    records[one], records[one + 1] = records[one + 1], records[one]
+    raw = raw[:24] + b"".join(records)
+    path = tmp_path / "swapped.pcap"
+    path.write_bytes(raw)
+    chosen = verified(tshark, path, options=ReadOptions(selection=Selection("standing == 'full'")))
+    assert chosen.different == 0
+    assert chosen.files[0].packets == verified(tshark, path).files[0].packets == 58
