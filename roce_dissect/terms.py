@@ -55,7 +55,7 @@ class Standing(IntEnum):
     """What part a packet takes in the flow tables."""
 
     FULL = 0
-    UNPROVEN = 1  # its ICRC is wrong, and so were all of its sender: taken in, but alone it makes no connection
+    UNPROVEN = 1  # its ICRC is wrong, and no right one came before: taken in, but alone it makes no connection
     DOUBTFUL = 2  # perhaps no RoCE: taken in only where it continues something
     DAMAGED = 3  # its ICRC is wrong, those of its sender are right otherwise: receivers drop it, and so do the tables
     DOUBLED = 4  # one more sighting of a packet, in a capture that holds nearly every one more than once

@@ -38,7 +38,7 @@ _TOLD: dict[str, dict[Any, str]] = {
     },
     "standing": {
         "damaged": "its ICRC is wrong: receivers drop it, and it takes no part in the tables",
-        "unproven": "its ICRC is wrong, and so were all of its sender",
+        "unproven": "its ICRC is wrong, and none of its sender was right before",
         "doubtful": "perhaps no RoCE: taken in only where it continues something",
         "doubled": "one more sighting of a packet that counts already: it takes no part in the tables",
     },
