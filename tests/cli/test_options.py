@@ -179,9 +179,12 @@ def test_nothing_fits(call, samples):
 
 
 def test_control_characters_go_to_no_terminal(call, samples):
-    done = call("analyze", samples / LOSS, "--filter", "dscp == 63 or\n src == '1.2.3.4' # \x1b[31m\tred")
-    assert "\x1b" not in done.out
-    assert "dscp == 63 or src ==" in done.out
+    done = call("analyze", samples / LOSS, "--filter", "dscp == 63 or\n src ==\t1.2.3.4")
+    assert "fits --filter 'dscp == 63 or src == 1.2.3.4'" in done.out
+    for wrong in ("src == '\x1b[31mred'", "psn == 1 # \x1b[31m", "\x1b[31m == 1"):
+        done = call("analyze", samples / LOSS, "--filter", wrong)
+        assert done.status == 2
+        assert "\x1b" not in "".join(done.err)
 
 
 # -- counts ------------------------------------------------------------------------------------------------------------

@@ -112,11 +112,11 @@ def test_times_before_the_first_frame_and_missing_values():
     rows = {
         "frame": [1, 2], "time_ns": [5, 2_000_000_000], "src": ["10.0.0.1", None], "dst": ["10.0.0.2", None],
         "operation": ["RC SEND ONLY", None], "dest_qp": [17, None], "psn": [3, None], "wire_len": [64, 42],
-        "syndrome": [None, None], "status": ["ok", "malformed"], "verdict": ["new", "none"],
+        "syndrome": [None, None], "status": ["ok", "malformed"], "standing": ["full"] * 2, "verdict": ["new", "none"],
         "accepted": ["accepted", "none"], "missing_before": [0, 0],
     }  # fmt: skip
     table = pd.DataFrame(rows)[list(TEXT_COLUMNS)]
-    for name in ("src", "dst", "operation", "status", "verdict", "accepted"):
+    for name in ("src", "dst", "operation", "status", "standing", "verdict", "accepted"):
         table[name] = table[name].astype("category")
     for name in ("dest_qp", "psn", "syndrome"):
         table[name] = pd.array(table[name], dtype="int64[pyarrow]")
@@ -150,5 +150,6 @@ def test_frames_and_a_filter(call, samples):
 
 
 def test_several_filters_must_all_hold(call, samples):
+    """tshark says the same of ``infiniband.bth.psn == 2032685 && (infiniband.bth.opcode == 0x11 || ...ecn == 3)``."""
     words = ["--filter", "psn == 2032685", "--filter", "opcode == 0x11 or ecn == 3", "--columns", "frame"]
-    assert call("packets", str(samples / "imp_loss1_write.server.pcap.gz"), *words).out.split() == ["87"]
+    assert call("packets", str(samples / "imp_loss1_write.server.pcap.gz"), *words).out.split() == ["87", "127"]
