@@ -1,7 +1,7 @@
 """Synthetic captures for the benchmarks: ``python benchmarks/generate.py PACKETS OUT.pcap [--pairs N] [--loss P]``.
 
-RoCE v2 over IPv4, sliced at 128 bytes, nanosecond pcap: RC WRITEs of eight packets at path MTU 4096 with their ACK, on
-many QP pairs that send in turn. One message in a thousand loses a packet: NAK, go-back-N. Now and then a CE mark. A
+RoCE v2 over IPv4, sliced at 128 bytes, nanosecond pcap: RC WRITEs of eight packets at path MTU 4096 with their ACK,
+which is whole and has a right ICRC, on many QP pairs that send in turn. One message in a thousand loses a packet: NAK, go-back-N. Now and then a CE mark. A
 quarter of the pairs is VLAN-tagged. Not a model of a network: just the mix of headers and events of a long capture.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import struct
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -80,8 +81,18 @@ def frames(pair, psn, opcode, syndrome, msn, ce, number) -> tuple[np.ndarray, np
         put(part, bth + 24, np.where(first, MESSAGE * MTU, 0), 4)
         part[back, bth + 12] = syndrome[at][back]
         put(part, bth + 13, np.where(back, msn[at], part[:, bth + 13].astype(np.int64) << 16), 3)
+        put_icrcs(part, ip, bth + 16, back)
         rows[at] = part
     return rows, np.minimum(wire, SNAP), wire
+
+
+def put_icrcs(rows: np.ndarray, ip: int, end: int, whole: np.ndarray) -> None:
+    """ICRCs of the packets that are not sliced, behind their last header."""
+    covered = rows[whole, ip:end]
+    covered[:, [1, 8, 10, 11, 26, 27, 32]] = 0xFF
+    before = zlib.crc32(b"\xff" * 8)
+    icrcs = [zlib.crc32(row.tobytes(), before) for row in covered]
+    rows[whole, end : end + 4] = np.array(icrcs, "<u4").view(np.uint8).reshape(-1, 4)
 
 
 def put(rows: np.ndarray, at: int, values: np.ndarray, size: int) -> None:

@@ -168,15 +168,17 @@ def _crcs(
     halves = len(places) - np.count_nonzero(v6) - np.count_nonzero(local)
     masks[halves : halves + np.count_nonzero(v6)] = 0x0F
     masks[halves + np.count_nonzero(v6) :] = 0xF0
-    before = np.where(local, 0, _ONES).tolist()
     if not data.flags.writeable:  # no reader of this project hands that over; a caller might
         data = data.copy()
     saved = data[places]
     try:
         data[places] = saved | masks
         view = memoryview(data)
-        spans = zip(network.tolist(), end.tolist(), before, strict=True)
-        return np.array([crc32(view[first:last], value) for first, last, value in spans], np.uint32)
+        spans = zip(network.tolist(), end.tolist(), strict=True)
+        if not local.any():
+            return np.array([crc32(view[first:last], _ONES) for first, last in spans], np.uint32)
+        before = np.where(local, 0, _ONES).tolist()
+        return np.array([crc32(view[a:b], c) for (a, b), c in zip(spans, before, strict=True)], np.uint32)
     finally:
         data[places] = saved
 
