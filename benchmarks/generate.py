@@ -1,7 +1,8 @@
 """Synthetic captures for the benchmarks: ``python benchmarks/generate.py PACKETS OUT.pcap [--pairs N] [--loss P]``.
 
 RoCE v2 over IPv4, sliced at 128 bytes, nanosecond pcap: RC WRITEs of eight packets at path MTU 4096 with their ACK,
-which is whole and has a right ICRC, on many QP pairs that send in turn. One message in a thousand loses a packet: NAK, go-back-N. Now and then a CE mark. A
+which is whole and has a right ICRC, on many QP pairs that send in turn. One message in a thousand loses a packet: NAK,
+go-back-N. Now and then a CE mark. A
 quarter of the pairs is VLAN-tagged. Not a model of a network: just the mix of headers and events of a long capture.
 """
 
