@@ -248,7 +248,11 @@ class Blocks:
         """The blocks of all files as one sequence, each file in its own order."""
         active: list[_Active] = []
         try:
-            while (active or self._queue) and not self._stopped:
+            while active or self._queue:
+                if self._stopped:  # what waits for its turn still comes out
+                    self._queue.clear()
+                    for one in active:
+                        one.passed = True
                 self._open_due(active)
                 self._fill(active)
                 for ready in self._ready(active):

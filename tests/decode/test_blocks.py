@@ -7,6 +7,7 @@ import os
 import numpy as np
 import pytest
 
+from roce_dissect import layout
 from roce_dissect.analysis.frame_ranges import FrameRanges
 from roce_dissect.analysis.packet_sources import PacketSession
 from roce_dissect.capture import reader
@@ -196,3 +197,20 @@ def test_chosen_frames_that_came_out_of_order(frames, tmp_path):
             str(path), packet_columns(["frame", "verdict"]), keep_going=False, frames=FrameRanges(str(number))
         )
         assert [frame for packets in session for frame in packets["frame"]] == [number]
+
+
+@pytest.mark.parametrize("files", [1, 2, 3])
+def test_stopped_what_was_read_comes_out(frames, tmp_path, files):
+    """Of several files whose packets alternate, too: a batch of each waits for its turn."""
+    paths = []
+    for number in range(files):
+        made = [frames.v2(4, b"data", psn=psn, ip={"ip_id": psn & 0xFFFF}) for psn in range(40_000)]
+        path = tmp_path / f"{number}.pcap"
+        path.write_bytes(frames.pcap(made, first_ns=1_700_000_000_000_000_000 + number * 300))
+        paths.append(str(path))
+    blocks = Blocks(paths, ["psn"])
+    handed_out = 0
+    for block in blocks:
+        handed_out += block.rows
+        blocks.stop()
+    assert handed_out == blocks.tallies[layout.TALLY_ROCE] < files * 40_000
