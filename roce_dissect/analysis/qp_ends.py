@@ -7,6 +7,7 @@ the connection manager's messages, or by answers that fit the requests.
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Callable, Sequence
 from typing import Any, BinaryIO
 
@@ -15,7 +16,7 @@ import pandas as pd
 
 from roce_dissect.analysis.records import table_records
 from roce_dissect.decode.blocks import Blocks
-from roce_dissect.decode.options import ReadOptions, readable_once
+from roce_dissect.decode.options import ReadOptions
 from roce_dissect.decode.selection import Ends, Way
 from roce_dissect.flows.flow_table import FLOW_COLUMNS, FlowTable
 from roce_dissect.flows.tables import build_tables
@@ -44,7 +45,7 @@ def with_ends(
         Called with (bytes read, bytes in all or None) after each batch.
     """
     selection = options.selection
-    if selection is None or not selection.qps or selection.ends is not None or readable_once(inputs):
+    if selection is None or not selection.qps or selection.ends is not None or not _readable_twice(inputs):
         return options
     flows = FlowTable()
     blocks = Blocks(
@@ -56,6 +57,10 @@ def with_ends(
     streams = build_tables(flows, blocks.hosts.texts()).streams
     ends = Ends(_ways_from(streams, selection.qps), _set_up_frames(flows, selection.qps))
     return dataclasses.replace(options, selection=dataclasses.replace(selection, ends=ends))
+
+
+def _readable_twice(inputs: Sequence[str | BinaryIO]) -> bool:
+    return all(isinstance(one, str) and os.path.isfile(one) for one in inputs)
 
 
 def _ways_from(streams: pd.DataFrame, qps: Sequence[int]) -> tuple[Way, ...]:

@@ -17,8 +17,7 @@ from roce_dissect.cli.common import (
     demand_text,
 )
 from roce_dissect.cli.options import reading_options
-from roce_dissect.cli.reading import end_status, holds_something, known_connection, read_captures
-from roce_dissect.decode.options import readable_once
+from roce_dissect.cli.reading import end_status, holds_something, known_connection, read_captures, readable_once
 from roce_dissect.terms import MessageStatus, Verb
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ from typing import Any
 import click
 
 from roce_dissect.cli.common import complain
-from roce_dissect.decode.options import ReadOptions, readable_once
+from roce_dissect.cli.reading import readable_once
+from roce_dissect.decode.options import ReadOptions
 
 __all__ = ["reading_options"]
 

@@ -131,8 +131,8 @@ def _demand_tree(form: str, columns: str | None, only_text: bool) -> None:
 
 
 def _wireshark(files: tuple[str, ...], few: bool, options: ReadOptions) -> Wireshark:
+    from roce_dissect.cli.reading import readable_once
     from roce_dissect.cli.wireshark import Wireshark
-    from roce_dissect.decode.options import readable_once
 
     if readable_once(files):
         raise click.UsageError("--tshark reads the capture once more: give a file, not standard input or a pipe")

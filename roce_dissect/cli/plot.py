@@ -10,7 +10,6 @@ import click
 from roce_dissect.cli.common import FINE, report_files
 from roce_dissect.cli.options import reading_options
 from roce_dissect.cli.reading import connections_to_choose, known_connection
-from roce_dissect.decode.options import readable_once
 from roce_dissect.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -69,7 +68,7 @@ def command(
         raise ArgumentError(f"{output}: the picture's suffix must be one of {', '.join(FORMATS)}")
     if size is not None and suffix in _PIXELS:
         _check_pixels(*size, dpi)
-    if readable_once(files):
+    if "-" in files or any(Path(file).is_fifo() for file in files):
         raise ArgumentError("a picture reads the capture twice: give a file, not a pipe")
     from roce_dissect.cli.forms import warn_if_slow
 

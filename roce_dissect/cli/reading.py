@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ __all__ = [
     "holds_something",
     "known_connection",
     "read_captures",
+    "readable_once",
 ]
 
 _MOST_LISTED = 5
@@ -69,6 +71,11 @@ def end_status(result: Analysis) -> int:
     """One line on standard error for each input that could not be read to its end, and the exit status."""
     status = report_files(result.capture["files"])
     return INTERRUPTED if result.capture["interrupted"] else status
+
+
+def readable_once(files: Sequence[str]) -> bool:
+    """Whether one of the inputs cannot be read a second time: standard input, a pipe."""
+    return any(file == "-" or (os.path.exists(file) and not os.path.isfile(file)) for file in files)
 
 
 def known_connection(result: Analysis, number: int | None) -> bool:

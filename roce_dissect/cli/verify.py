@@ -16,7 +16,7 @@ from roce_dissect.cli.common import (
     report_files,
 )
 from roce_dissect.cli.options import reading_options
-from roce_dissect.decode.options import readable_once
+from roce_dissect.cli.reading import readable_once
 from roce_dissect.errors import ArgumentError, CaptureError
 
 if TYPE_CHECKING:

@@ -8,6 +8,8 @@ goes on.
 from __future__ import annotations
 
 import contextlib
+import os
+import stat
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import BinaryIO
@@ -22,7 +24,7 @@ from roce_dissect.decode.decoder import Decoder
 from roce_dissect.decode.doubles import DOUBLES_COLUMNS, Doubles
 from roce_dissect.decode.hosts import HostTable
 from roce_dissect.decode.identity import SIGHTING_COLUMNS
-from roce_dissect.decode.options import DEFAULT_OPTIONS, ReadOptions, readable_once
+from roce_dissect.decode.options import DEFAULT_OPTIONS, ReadOptions
 from roce_dissect.decode.ordering import Ordering
 from roce_dissect.decode.replies import REPLY_COLUMNS, keep_proven
 from roce_dissect.decode.rows import cut_rows, join_rows, order_rows
@@ -186,7 +188,9 @@ class Blocks:
             self._decoder.columns |= {"batch": np.zeros(BATCH, np.int64), "link_type": np.zeros(BATCH, np.uint16)}
         self.ordering, self.doubles = Ordering(), Doubles()
         self._several = len(inputs) > 1
-        self._live = poll_s is not None and readable_once(inputs)
+        self._live = poll_s is not None and not (
+            isinstance(inputs[0], str) and inputs[0] != "-" and not _is_special(inputs[0])
+        )
         self.files: list[FileSummary] = []
         self._queue: list[tuple[FileSummary, str | BinaryIO]] = []
         self._sizes: dict[int, tuple[int, int | None]] = {}
@@ -197,7 +201,7 @@ class Blocks:
         if len(inputs) > 1 and any(not isinstance(one, str) or one == "-" for one in inputs):
             raise ArgumentError("standard input and file objects can be read only once: give one of them alone")
         for one in inputs:
-            if len(inputs) > 1 and readable_once([one]):
+            if len(inputs) > 1 and isinstance(one, str) and _is_special(one):
                 raise ArgumentError(f"{one}: a pipe or a device can be read only once: give it alone")
         summaries = []
         for one in inputs:
@@ -411,6 +415,15 @@ class Blocks:
             sizes = [size for _, size in self._sizes.values()]
             total = None if None in sizes else sum(size for size in sizes if size is not None)
             self._progress(sum(position for position, _ in self._sizes.values()), total)
+
+
+def _is_special(path: str) -> bool:
+    """Whether it is a pipe, a device or a socket; what is missing, or a directory, has errors of its own."""
+    try:
+        mode = os.stat(path).st_mode
+    except (OSError, ValueError):
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
 
 def _last_time(block: Block) -> int:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import stat
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # NumPy comes with it, which help does without
     from roce_dissect.decode.selection import Selection
 
-__all__ = ["DEFAULT_OPTIONS", "ReadOptions", "readable_once"]
+__all__ = ["DEFAULT_OPTIONS", "ReadOptions"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,19 +32,3 @@ class ReadOptions:
 
 
 DEFAULT_OPTIONS = ReadOptions()
-
-
-def readable_once(inputs: Sequence[str | BinaryIO]) -> bool:
-    """Whether one of the inputs cannot be read a second time: standard input, a file object, a pipe, a device.
-
-    What is missing, or a directory, is none of these: reading it has errors of its own.
-    """
-    return any(not isinstance(one, str) or one == "-" or _is_special(one) for one in inputs)
-
-
-def _is_special(path: str) -> bool:
-    try:
-        mode = os.stat(path).st_mode
-    except (OSError, ValueError):
-        return False
-    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
